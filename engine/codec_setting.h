@@ -1,0 +1,28 @@
+// Which codec an area stores with. Stored pages keep the codec they were stored with.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/base.h"
+
+namespace tuck::engine {
+
+enum class CodecKind : uint8_t { none = 0, lz4 = 1, zstd = 2 };
+
+struct CodecSetting {
+  CodecKind kind = CodecKind::lz4;
+  // lz4: acceleration, 1 (densest) … 65536. zstd: level, −131072 … 22 without 0. none: 0.
+  int level = 1;
+
+  friend bool operator==(const CodecSetting&, const CodecSetting&) = default;
+};
+
+// Parses "none", "lz4", "lz4:ACCELERATION", "zstd", "zstd:LEVEL". The error names the text and the
+// allowed forms.
+Result<CodecSetting, Error> parse_codec(std::string_view text);
+
+// The form that parse_codec() reads.
+std::string to_string(CodecSetting setting);
+
+}  // namespace tuck::engine
