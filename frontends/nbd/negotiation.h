@@ -85,24 +85,26 @@ class Negotiation {
   // and two queries of the greatest length, or for thousands of information requests.
   static constexpr size_t kOptionBytesGathered = 16u << 10;
 
-  bool gather(std::span<const std::byte>& in, size_t wanted) noexcept;
   bool step(std::span<const std::byte>& in, OutputBuffer& out) noexcept;
+  bool gather(std::span<const std::byte>& in, size_t wanted) noexcept;
+  bool has_room(const OutputBuffer& out) noexcept;
   void take_client_flags() noexcept;
   void take_option_header() noexcept;
-  void answer_option(OutputBuffer& out) noexcept;
-  void answer_refused(OutputBuffer& out) noexcept;
-  void answer_export_name(OutputBuffer& out) noexcept;
-  void answer_info_or_go(OutputBuffer& out) noexcept;
-  void answer_meta_context(OutputBuffer& out) noexcept;
-  bool continue_list(OutputBuffer& out) noexcept;
-  void send_infos(OutputBuffer& out, const Export& chosen, uint32_t asked) noexcept;
-  void acknowledge(OutputBuffer& out) noexcept;
-  void refuse(OutputBuffer& out, OptionReply error, std::string_view message) noexcept;
-  void enter_transmission(const Export& chosen, bool by_default_name) noexcept;
-  uint16_t transmission_flags(const Export& chosen) const noexcept;
-  const Export* find(std::string_view name) const noexcept;
   void next_option() noexcept;
   void close(const char* reason) noexcept;
+  const Export* find(std::string_view name) const noexcept;
+  uint16_t transmission_flags(const Export& chosen) const noexcept;
+  void enter_transmission(const Export& chosen, bool by_default_name) noexcept;
+
+  // negotiation_answers.cpp
+  void answer_without_data(OutputBuffer& out) noexcept;
+  void answer_data(OutputBuffer& out) noexcept;
+  void answer_export_name(std::string_view name, OutputBuffer& out) noexcept;
+  void answer_info_or_go(std::span<const std::byte> data, OutputBuffer& out) noexcept;
+  void answer_meta_context(std::span<const std::byte> data, OutputBuffer& out) noexcept;
+  void answer_list(OutputBuffer& out) noexcept;
+  void acknowledge(OutputBuffer& out) noexcept;
+  void refuse(OutputBuffer& out, OptionReply error, std::string_view message) noexcept;
 
   std::span<const Export> exports_;
   NegotiationLimits limits_;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 
 namespace tuck::nbd {
 
@@ -181,7 +182,8 @@ enum class WireError : uint32_t {
 
 // --- Block status ----------------------------------------------------------------------------
 
-inline constexpr char kBaseAllocationName[] = "base:allocation";
+inline constexpr std::string_view kBaseNamespace = "base:";
+inline constexpr std::string_view kBaseAllocationName = "base:allocation";
 // The one context's id in BLOCK_STATUS replies of every connection.
 inline constexpr uint32_t kBaseAllocationId = 1;
 inline constexpr uint32_t kStateHole = 1u << 0;

@@ -48,8 +48,9 @@ uint32_t allocation_flags(vm::ExtentKind kind) noexcept;
 // What a client is told about an error of the swap area. Errc::pending is not one: wait and go on.
 WireError wire_error_of(Errc code) noexcept;
 
-// The reply that says error (or success without data) in the form the connection agreed on, which
-// depends on the command only for READ and BLOCK_STATUS: at most kErrorChunkBytes.
+// The reply that says error, or success without content, in the form that the connection agreed on:
+// an ERROR or NONE chunk where that is structured replies, a simple reply otherwise. At most
+// kErrorChunkBytes.
 size_t put_status_reply(std::span<std::byte> out, uint64_t cookie, WireError error,
                         bool structured) noexcept;
 
