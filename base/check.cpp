@@ -13,8 +13,8 @@ void check_failed(const char* what, const char* file, int line) noexcept {
   const int length =
       std::snprintf(text, sizeof text, "tuck: check failed: %s (%s:%d)\n", what, file, line);
   if (length > 0) {
-    const auto bytes = static_cast<size_t>(length) < sizeof text ? static_cast<size_t>(length)
-                                                                 : sizeof text - 1;
+    const auto bytes =
+        static_cast<size_t>(length) < sizeof text ? static_cast<size_t>(length) : sizeof text - 1;
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, bytes);
   }
   std::abort();

@@ -19,7 +19,8 @@ class HistogramSnapshot {
   static constexpr uint32_t bucket_of(uint64_t nanoseconds) noexcept {
     if (nanoseconds < (1u << kSubBits)) return static_cast<uint32_t>(nanoseconds);
     const auto shift = static_cast<uint32_t>(std::bit_width(nanoseconds)) - 1 - kSubBits;
-    return ((shift + 1) << kSubBits) + static_cast<uint32_t>((nanoseconds >> shift) - (1u << kSubBits));
+    return ((shift + 1) << kSubBits) +
+           static_cast<uint32_t>((nanoseconds >> shift) - (1u << kSubBits));
   }
   // The largest value of a bucket.
   static constexpr uint64_t upper_bound(uint32_t bucket) noexcept {
@@ -34,7 +35,8 @@ class HistogramSnapshot {
     total_ += count;
   }
   void merge(const HistogramSnapshot& other) noexcept {
-    for (uint32_t i = 0; i < kBuckets; ++i) counts_[i] += other.counts_[i];
+    for (uint32_t i = 0; i < kBuckets; ++i)
+      counts_[i] += other.counts_[i];
     total_ += other.total_;
   }
   uint64_t total() const noexcept { return total_; }

@@ -11,12 +11,12 @@ namespace tuck {
 
 enum class Errc : uint8_t {
   ok,
-  no_space,       // the memory limit is reached, or the system gives no memory; nothing else changed
-  pending,        // needs I/O or room that is on its way: the ticket says when to call again
-  changed,        // store_if: an entry was not what the caller had seen
-  out_of_range,   // beyond the end of the area, or no such area
-  corrupt,        // stored bytes did not decode: an error, never other bytes
-  invalid,        // an argument that no caller may pass
+  no_space,      // the memory limit is reached, or the system gives no memory; nothing else changed
+  pending,       // needs I/O or room that is on its way: the ticket says when to call again
+  changed,       // store_if: an entry was not what the caller had seen
+  out_of_range,  // beyond the end of the area, or no such area
+  corrupt,       // stored bytes did not decode: an error, never other bytes
+  invalid,       // an argument that no caller may pass
   shutting_down,  // the engine is going away
 };
 

@@ -11,9 +11,10 @@ namespace {
 constexpr std::string_view kSuffixes = "KMGTP";
 
 Error bad_size(std::string_view text) {
-  return Error{Errc::invalid, "'" + std::string(text) +
-                                  "' is not a size: write a whole number of bytes, or one with K, M, "
-                                  "G or T behind it, as in 512M or 4G"};
+  return Error{Errc::invalid,
+               "'" + std::string(text) +
+                   "' is not a size: write a whole number of bytes, or one with K, M, "
+                   "G or T behind it, as in 512M or 4G"};
 }
 
 }  // namespace

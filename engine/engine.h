@@ -8,8 +8,8 @@
 //
 // store / load / free / extents take runs of slots, are noexcept, allocate nothing after the area
 // was added, and may be called from any thread at any time, also for the same slots: each page is
-// the old one or the new one. Loads take no lock. Data belongs to the caller and is not touched after
-// the call has returned.
+// the old one or the new one. Loads take no lock. Data belongs to the caller and is not touched
+// after the call has returned.
 //
 // Where to read on: entry.h (the word), publish.h (how it changes), retire.h (how objects die).
 #pragma once
@@ -70,9 +70,9 @@ struct Extent {
 
 // A place to wait for a call that returned Errc::pending. Owned by the caller, one call at a time;
 // must stay alive and in place while waiting() is true. When what the call waited for has come (or
-// cannot come any more), notify is called once, from any thread, with no lock held that an engine call
-// takes; the caller then makes the call again for the rest. Nothing of the caller's data is held
-// meanwhile.
+// cannot come any more), notify is called once, from any thread, with no lock held that an engine
+// call takes; the caller then makes the call again for the rest. Nothing of the caller's data is
+// held meanwhile.
 class Ticket {
  public:
   using Notify = void (*)(Ticket&) noexcept;

@@ -55,9 +55,7 @@ class Entry {
   }
 
   constexpr uint64_t word() const noexcept { return word_; }
-  constexpr EntryKind kind() const noexcept {
-    return static_cast<EntryKind>(word_ >> kKindShift);
-  }
+  constexpr EntryKind kind() const noexcept { return static_cast<EntryKind>(word_ >> kKindShift); }
   constexpr bool is_empty() const noexcept { return kind() == EntryKind::empty; }
   constexpr bool is_memory() const noexcept { return kind() == EntryKind::memory; }
   constexpr bool is_same_filled() const noexcept {

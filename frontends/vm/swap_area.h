@@ -43,7 +43,8 @@ class SwapArea {
   // --- Pages and folios ---------------------------------------------------------------------
 
   // Stores 2^order pages at slot (naturally aligned, the slots empty before) whole or not at all:
-  // on an error what was published is freed again. Errors: no_space, pending, out_of_range, invalid.
+  // on an error what was published is freed again. Errors: no_space, pending, out_of_range,
+  // invalid.
   Errc store_folio(SlotIndex slot, uint32_t order, const std::byte* data,
                    engine::Ticket* ticket = nullptr) noexcept;
   engine::RunResult load_run(SlotIndex slot, uint32_t pages, std::byte* out,
@@ -57,8 +58,8 @@ class SwapArea {
   ByteResult read(uint64_t offset, std::span<std::byte> out,
                   engine::Ticket* ticket = nullptr) noexcept;
   // Writes. Whole pages are stored as runs; the pages at the edges are loaded, merged and put back
-  // with store_if, again if another writer came between. Atomic per page. Errors: no_space, pending,
-  // out_of_range, corrupt (an edge page that does not decode).
+  // with store_if, again if another writer came between. Atomic per page. Errors: no_space,
+  // pending, out_of_range, corrupt (an edge page that does not decode).
   ByteResult write(uint64_t offset, std::span<const std::byte> data,
                    engine::Ticket* ticket = nullptr) noexcept;
   // Makes the range read as zeroes: whole pages are freed (or, with keep_allocated, stored as zero
@@ -68,9 +69,9 @@ class SwapArea {
                           engine::Ticket* ticket = nullptr) noexcept;
   // Frees the whole pages of the range and leaves partial ones alone. bytes_done as above.
   ByteResult trim(uint64_t offset, uint64_t length) noexcept;
-  // Fills extents (consecutive from offset; neighbours of one kind merged) and returns how many were
-  // written: at least one for length > 0 and a non-empty span, fewer than would cover the range if
-  // the span is full or very many pages were looked at.
+  // Fills extents (consecutive from offset; neighbours of one kind merged) and returns how many
+  // were written: at least one for length > 0 and a non-empty span, fewer than would cover the
+  // range if the span is full or very many pages were looked at.
   size_t status(uint64_t offset, uint64_t length, std::span<ByteExtent> extents) const noexcept;
 
  private:

@@ -1,0 +1,263 @@
+#include "allocator/allocator.h"
+
+#include <algorithm>
+#include <new>
+
+#include "allocator/allocator_impl.h"
+
+namespace tuck::allocator {
+namespace {
+
+uint64_t whole_frames(uint64_t bytes) {
+  return bytes / kFrameSize;
+}
+
+FrameArena::Options arena_options(const AllocatorOptions& options) {
+  FrameArena::Options arena;
+  arena.frames = whole_frames(options.address_space_bytes);
+  arena.limit_frames = options.limit_bytes == 0 ? arena.frames : whole_frames(options.limit_bytes);
+  arena.reserve_frames = std::min(whole_frames(options.reserve_bytes), arena.limit_frames);
+  arena.wait_for_reserve = options.wait_for_reserve;
+  return arena;
+}
+
+}  // namespace
+
+// --- Making and ending ---------------------------------------------------------------------------
+
+Allocator::Impl::Impl(const AllocatorOptions& o, std::byte* pool, ReservedArray<Block> blocks,
+                      ReservedArray<PageMapWord> page_map, ReservedArray<Zspage> table) noexcept
+    : options(o),
+      base(pool),
+      arena(*o.memory, pool, std::move(blocks), std::move(page_map), arena_options(o)),
+      zspages(std::move(table), static_cast<uint32_t>(whole_frames(o.address_space_bytes))) {
+  for (ClassState& state : states) {
+    MutexLock guard(state.lock);
+    state.head.fill(kNoZspage);
+  }
+}
+
+Allocator::Impl::~Impl() {
+  options.memory->unreserve(base, options.address_space_bytes);
+}
+
+Allocator::Allocator(std::unique_ptr<Impl> impl) noexcept
+    : impl_(std::move(impl)), base_(impl_->base) {}
+
+Allocator::~Allocator() = default;
+
+Result<std::unique_ptr<Allocator>, Error> Allocator::create(const AllocatorOptions& requested) {
+  constexpr uint64_t kAddressSpaceMax = 1ull << 40;
+  AllocatorOptions options = requested;
+  options.address_space_bytes =
+      std::min((options.address_space_bytes + kBlockBytes - 1) / kBlockBytes * kBlockBytes,
+               kAddressSpaceMax);
+  const uint64_t frames = whole_frames(options.address_space_bytes);
+  auto blocks =
+      ReservedArray<Block>::create(*options.memory, frames / kBlockFrames, "frame blocks");
+  if (!blocks) return blocks.error();
+  auto page_map = ReservedArray<PageMapWord>::create(*options.memory, frames, "the page map");
+  if (!page_map) return page_map.error();
+  auto zspages = ReservedArray<Zspage>::create(*options.memory, frames, "zspage descriptors");
+  if (!zspages) return zspages.error();
+  auto pool = options.memory->reserve(options.address_space_bytes, "the pool");
+  if (!pool) return pool.error();
+  return std::unique_ptr<Allocator>(new Allocator(std::make_unique<Impl>(
+      options, *pool, std::move(*blocks), std::move(*page_map), std::move(*zspages))));
+}
+
+// --- Zspages of a class --------------------------------------------------------------------------
+
+void Allocator::Impl::link(ClassState& state, ZspageId id) noexcept {
+  Zspage& zspage = zspages[id];
+  zspage.previous = kNoZspage;
+  zspage.next = state.head[zspage.group];
+  if (zspage.next != kNoZspage) zspages[zspage.next].previous = id;
+  state.head[zspage.group] = id;
+  state.groups |= 1u << zspage.group;
+}
+
+void Allocator::Impl::unlink(ClassState& state, ZspageId id) noexcept {
+  Zspage& zspage = zspages[id];
+  if (zspage.next != kNoZspage) zspages[zspage.next].previous = zspage.previous;
+  if (zspage.previous != kNoZspage) {
+    zspages[zspage.previous].next = zspage.next;
+  } else {
+    state.head[zspage.group] = zspage.next;
+    if (zspage.next == kNoZspage) state.groups &= ~(1u << zspage.group);
+  }
+}
+
+void Allocator::Impl::regroup(ClassState& state, ZspageId id) noexcept {
+  Zspage& zspage = zspages[id];
+  const uint8_t group = Zspage::group_of(zspage.used, classes[zspage.size_class].objects);
+  if (group == zspage.group) return;
+  if (zspage.group != kGroupFull) unlink(state, id);
+  zspage.group = group;
+  if (group != kGroupFull) link(state, id);
+}
+
+Result<ZspageId> Allocator::Impl::make_zspage(uint32_t class_index) noexcept {
+  const SizeClass& size_class = classes[class_index];
+  const auto id = zspages.get();
+  if (!id) return id.error();
+  const auto frame = arena.take_run(size_class.frames);
+  if (!frame) {
+    zspages.put(*id);
+    return frame.error();
+  }
+  zspages[*id].reset(*frame, static_cast<uint8_t>(class_index), size_class.objects);
+  // Before any entry points into the frames: whoever publishes one does so with release, after
+  // this.
+  for (uint32_t i = 0; i < size_class.frames; ++i) {
+    arena.page_map(*frame + i) = PageMapWord(*id, class_index);
+  }
+  return *id;
+}
+
+void Allocator::Impl::drop_zspage(ZspageId id) noexcept {
+  const Zspage& zspage = zspages[id];
+  arena.give_run(zspage.first_frame, classes[zspage.size_class].frames);
+  zspages.put(id);
+}
+
+// --- Objects -------------------------------------------------------------------------------------
+
+uint64_t Allocator::Impl::take_object(ClassState& state, uint32_t class_index) noexcept {
+  // The fullest zspage that has room: the sparse ones get a chance to run empty.
+  const auto group = static_cast<uint32_t>(std::bit_width(state.groups)) - 1;
+  const ZspageId id = state.head[group];
+  Zspage& zspage = zspages[id];
+  const uint32_t index = zspage.take();
+  ++state.objects;
+  regroup(state, id);
+  return (static_cast<uint64_t>(zspage.first_frame) * kFrameSize +
+          static_cast<uint64_t>(index) * classes[class_index].object_bytes) /
+         8;
+}
+
+Result<uint64_t> Allocator::Impl::allocate(uint32_t payload_bytes, Owner owner) noexcept {
+  TUCK_DCHECK(payload_bytes > 0 && payload_bytes + sizeof(ObjectHeader) <= kObjectBytesMax);
+  const uint32_t class_index =
+      classes.index_of(payload_bytes + static_cast<uint32_t>(sizeof(ObjectHeader)));
+  ClassState& state = states[class_index];
+  ZspageId fresh = kNoZspage;
+  for (;;) {
+    uint64_t location = 0;
+    bool taken = false;
+    {
+      MutexLock guard(state.lock);
+      if (state.groups == 0 && fresh != kNoZspage) {
+        ++state.zspages;
+        link(state, fresh);
+        fresh = kNoZspage;
+      }
+      if (state.groups != 0) {
+        location = take_object(state, class_index);
+        taken = true;
+        state.payload_bytes += payload_bytes;
+        // Ours alone until it is published.
+        *reinterpret_cast<ObjectHeader*>(base + location * 8) =
+            ObjectHeader(owner, state.generation++);
+      }
+    }
+    if (taken) {
+      // Another thread was quicker to bring a zspage.
+      if (fresh != kNoZspage) drop_zspage(fresh);
+      return location;
+    }
+    const auto made = make_zspage(class_index);
+    if (!made) return made.error();
+    fresh = *made;
+  }
+}
+
+void Allocator::Impl::free_object(ClassState& state, const Object& object,
+                                  ZspageId* emptied) noexcept {
+  const ZspageId id = page_map_of(object.location).zspage();
+  Zspage& zspage = zspages[id];
+  const SizeClass& size_class = classes[zspage.size_class];
+  const uint64_t start = static_cast<uint64_t>(zspage.first_frame) * kFrameSize;
+  zspage.give(size_class.object_index(static_cast<uint32_t>(object.location * 8 - start)));
+  --state.objects;
+  state.payload_bytes -= object.payload_bytes;
+  if (zspage.used != 0) {
+    regroup(state, id);
+    return;
+  }
+  if (zspage.group != kGroupFull) unlink(state, id);
+  --state.zspages;
+  zspage.next = *emptied;
+  *emptied = id;
+}
+
+void Allocator::Impl::free(std::span<const Object> objects) noexcept {
+  // Sorted by class in pieces that fit the stack: count, place, then one lock a class.
+  constexpr size_t kPiece = 1024;
+  while (!objects.empty()) {
+    const auto piece = objects.first(std::min(objects.size(), kPiece));
+    objects = objects.subspan(piece.size());
+    std::array<uint16_t, kSizeClassesMax + 1> start{};
+    std::array<uint8_t, kPiece> class_of;
+    std::array<uint16_t, kPiece> order;
+    for (size_t i = 0; i < piece.size(); ++i) {
+      const PageMapWord word = page_map_of(piece[i].location);
+      TUCK_CHECK(word.in_use());
+      class_of[i] = static_cast<uint8_t>(word.size_class());
+      ++start[class_of[i] + 1u];
+    }
+    for (size_t c = 1; c < start.size(); ++c)
+      start[c] = static_cast<uint16_t>(start[c] + start[c - 1]);
+    for (size_t i = 0; i < piece.size(); ++i)
+      order[start[class_of[i]]++] = static_cast<uint16_t>(i);
+
+    ZspageId emptied = kNoZspage;
+    for (size_t i = 0; i < piece.size();) {
+      const uint8_t class_index = class_of[order[i]];
+      ClassState& state = states[class_index];
+      MutexLock guard(state.lock);
+      for (; i < piece.size() && class_of[order[i]] == class_index; ++i) {
+        free_object(state, piece[order[i]], &emptied);
+      }
+    }
+    while (emptied != kNoZspage) {
+      const ZspageId id = emptied;
+      emptied = zspages[id].next;
+      drop_zspage(id);
+    }
+  }
+}
+
+// --- The façade ----------------------------------------------------------------------------------
+
+Result<uint64_t> Allocator::allocate(uint32_t payload_bytes, Owner owner) noexcept {
+  return impl_->allocate(payload_bytes, owner);
+}
+
+void Allocator::free(std::span<const Object> objects) noexcept {
+  impl_->free(objects);
+}
+
+uint32_t Allocator::object_bytes(uint32_t payload_bytes) const noexcept {
+  const uint32_t bytes = payload_bytes + static_cast<uint32_t>(sizeof(ObjectHeader));
+  return impl_->classes[impl_->classes.index_of(bytes)].object_bytes;
+}
+
+bool Allocator::maintain() noexcept {
+  return impl_->arena.maintain();
+}
+
+bool Allocator::reserve_is_low() const noexcept {
+  return impl_->arena.reserve_is_low();
+}
+
+uint64_t Allocator::resident_bytes() const noexcept {
+  return impl_->arena.populated_frames() * kFrameSize + impl_->arena.metadata_bytes() +
+         impl_->zspages.resident_bytes();
+}
+
+std::span<const std::byte> Allocator::pool_range() const noexcept {
+  return {base_, impl_->options.address_space_bytes};
+}
+
+}  // namespace tuck::allocator
