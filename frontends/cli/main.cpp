@@ -1,0 +1,125 @@
+// The `tuck` command: what it was told goes to one of its subcommands.
+
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <string>
+
+#include "frontends/cli/exit_status.h"
+#include "frontends/cli/log.h"
+#include "frontends/cli/serve.h"
+#include "frontends/cli/stat.h"
+#include "frontends/cli/version.h"
+
+namespace tuck::cli {
+namespace {
+
+void add_serve_options(CLI::App& serve, ServeArguments& arguments) {
+  serve.add_option("--unix", arguments.unix_paths, "Listen on a Unix socket; may be repeated")
+      ->type_name("PATH")
+      ->allow_extra_args(false);
+  serve
+      .add_option("--listen", arguments.tcp_addresses,
+                  "Listen on a loopback address; may be repeated")
+      ->type_name("HOST:PORT")
+      ->allow_extra_args(false);
+  serve.add_flag("--stdio", arguments.stdio, "Serve one client on standard input and output");
+  serve.add_option("--size", arguments.size, "Size of the disk, as in 512M or 4G")
+      ->type_name("SIZE");
+  serve
+      .add_option("--export", arguments.exports,
+                  "Serve a disk of this name; may be repeated; all share one pool")
+      ->type_name("NAME[:SIZE]")
+      ->allow_extra_args(false);
+  serve.add_option("--codec", arguments.codec, "lz4, lz4:ACCELERATION, zstd, zstd:LEVEL or none")
+      ->type_name("CODEC")
+      ->capture_default_str();
+  serve
+      .add_option("--memory-limit", arguments.memory_limit,
+                  "Refuse writes when compressed pages would take more memory than this")
+      ->type_name("SIZE");
+  serve.add_option("--workers", arguments.workers, "Worker threads; 0: one a processor, at most 4")
+      ->type_name("N")
+      ->capture_default_str();
+  serve.add_option("--connections", arguments.connections, "Clients at once")
+      ->type_name("N")
+      ->capture_default_str();
+  serve
+      .add_option("--poll", arguments.poll_us,
+                  "Microseconds that a worker polls before it sleeps; 0: none")
+      ->type_name("US")
+      ->capture_default_str();
+  serve
+      .add_option("--control", arguments.control,
+                  std::string("Socket for tuck stat and tuck top; none: no socket [") +
+                      kDefaultControlPath + "]")
+      ->type_name("PATH");
+  serve.add_option("--log-level", arguments.log_level, "error, warning, info or debug")
+      ->type_name("LEVEL")
+      ->capture_default_str();
+}
+
+void add_control_option(CLI::App& command, std::string& path) {
+  path = kDefaultControlPath;
+  command.add_option("--control", path, "The server's control socket")
+      ->type_name("PATH")
+      ->capture_default_str();
+}
+
+// CLI11's words for what was wrong, as one line that says what to do.
+int report_usage(const CLI::App& app, const CLI::ParseError& error) {
+  std::string command = "tuck";
+  for (const CLI::App* chosen : app.get_subcommands())
+    command += " " + chosen->get_name();
+  std::string what = error.what();
+  for (char& letter : what) {
+    if (letter == '\n') letter = ' ';
+  }
+  print_error(what + "; see " + command + " --help");
+  return kExitUsage;
+}
+
+int run(int argc, const char* const* argv) {
+  CLI::App app("Memory pages kept compressed: a swap device and disk made of memory");
+  app.name("tuck");
+  app.set_version_flag("--version", std::string("tuck ") + kVersion);
+  app.require_subcommand(1);
+
+  ServeArguments serve_arguments;
+  CLI::App* const serve = app.add_subcommand("serve", "Serve compressed memory as NBD disks");
+  add_serve_options(*serve, serve_arguments);
+
+  StatArguments stat_arguments;
+  CLI::App* const stat = app.add_subcommand("stat", "Show a running server's figures");
+  add_control_option(*stat, stat_arguments.control);
+  stat->add_flag("--json", stat_arguments.json, "As JSON; docs/stat.md says what each key means");
+
+  TopArguments top_arguments;
+  CLI::App* const top = app.add_subcommand("top", "Show a running server's figures every second");
+  add_control_option(*top, top_arguments.control);
+  top->add_option("--count", top_arguments.count,
+                  "End after this many screens; 0: when interrupted")
+      ->type_name("N");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& done) {  // --help and --version, which print and end well
+    return app.exit(done);
+  } catch (const CLI::ParseError& error) {
+    return report_usage(app, error);
+  }
+  if (serve->parsed()) return run_serve(serve_arguments);
+  if (stat->parsed()) return run_stat(stat_arguments);
+  return run_top(top_arguments);
+}
+
+}  // namespace
+}  // namespace tuck::cli
+
+int main(int argc, char** argv) {
+  try {
+    return tuck::cli::run(argc, argv);
+  } catch (const std::exception& error) {  // the libraries' own: no memory while starting
+    tuck::cli::print_error(error.what());
+    return tuck::cli::kExitFailed;
+  }
+}

@@ -1,0 +1,75 @@
+// What `tuck serve` was told, checked once: everything behind this file may trust its settings.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/base.h"
+#include "engine/engine.h"
+#include "frontends/nbd/nbd.h"
+
+namespace tuck::cli {
+
+inline constexpr const char* kDefaultControlPath = "./tuck.control";
+// The value of --control that asks for no control socket.
+inline constexpr const char* kNoControl = "none";
+
+// The options as they were written.
+struct ServeArguments {
+  std::vector<std::string> unix_paths;
+  std::vector<std::string> tcp_addresses;
+  bool stdio = false;
+  std::string size;
+  std::vector<std::string> exports;
+  std::string codec = "lz4";
+  std::string memory_limit;
+  unsigned workers = 0;
+  unsigned connections = 128;
+  unsigned poll_us = 50;
+  std::string control;  // empty: not given
+  std::string log_level = "info";
+};
+
+inline constexpr unsigned kWorkersMax = 64;
+inline constexpr unsigned kConnectionsMax = 4096;
+inline constexpr unsigned kPollMaxUs = 10'000;
+
+struct ExportSetting {
+  std::string name;
+  uint64_t size_bytes = 0;
+
+  // A page that the size ends in counts whole.
+  uint64_t slots() const noexcept { return (size_bytes + kPageSize - 1) / kPageSize; }
+  friend bool operator==(const ExportSetting&, const ExportSetting&) = default;
+};
+
+// Where `tuck stat` asks.
+struct ControlSetting {
+  std::string path;       // empty: no control socket
+  bool required = false;  // given by the user: failing to open it stops the command
+};
+
+struct ServeSettings {
+  std::vector<nbd::ListenAddress> listen;  // empty with stdio, or when all sockets are inherited
+  bool stdio = false;
+  std::vector<ExportSetting> exports;  // at least one, names differ
+  engine::CodecSetting codec;
+  uint64_t memory_limit_bytes = 0;  // 0: none
+  unsigned workers = 0;             // 0: the server chooses
+  unsigned connections_max = 128;
+  std::chrono::microseconds poll_time{0};
+  ControlSetting control;
+};
+
+// inherited_sockets: how many listening sockets a service manager has handed over. The errors are
+// the user's (exit status 2) and name the option.
+Result<ServeSettings, Error> check_serve(const ServeArguments& arguments, int inherited_sockets);
+
+// Parts of it, for tests.
+Result<ExportSetting, Error> parse_export(const std::string& text, const std::string& default_size);
+Result<nbd::ListenAddress, Error> parse_tcp_address(const std::string& text);
+Status check_socket_path(const std::string& option, const std::string& path);
+
+}  // namespace tuck::cli

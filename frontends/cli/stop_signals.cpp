@@ -1,0 +1,29 @@
+#include "frontends/cli/stop_signals.h"
+
+#include <sys/signalfd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+namespace tuck::cli {
+
+Result<StopSignals, Error> StopSignals::take() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  FileDescriptor fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) return Error{Errc::no_space, std::string("signalfd: ") + std::strerror(errno)};
+  return StopSignals(std::move(fd));
+}
+
+std::string StopSignals::take_name() {
+  signalfd_siginfo info{};
+  if (read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return "";
+  return info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT";
+}
+
+}  // namespace tuck::cli
