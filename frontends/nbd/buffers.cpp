@@ -1,0 +1,91 @@
+#include "frontends/nbd/buffers.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace tuck::nbd {
+
+namespace {
+constexpr size_t kSetBytes = kReceiveBytes + 2 * kSendBytes;
+static_assert(kReceiveBytes % kPageSize == 0 && kSendBytes % kPageSize == 0);
+}  // namespace
+
+BufferPool::~BufferPool() {
+  if (memory_ != nullptr) munmap(memory_, bytes_);
+}
+
+Status BufferPool::map(size_t connections) {
+  TUCK_CHECK(memory_ == nullptr);
+  const size_t bytes = connections * kSetBytes;
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    return Error{
+        Errc::no_space,
+        fmt::format(
+            "cannot map {} for the buffers of {} connections: {}; lower the number of connections",
+            format_size_rounded(bytes), connections, std::strerror(errno))};
+  }
+  memory_ = static_cast<std::byte*>(memory);
+  bytes_ = bytes;
+  return std::nullopt;
+}
+
+ConnectionBuffers BufferPool::at(size_t connection) const noexcept {
+  TUCK_CHECK((connection + 1) * kSetBytes <= bytes_);
+  std::byte* set = memory_ + connection * kSetBytes;
+  return {{set, kReceiveBytes},
+          {std::span(set + kReceiveBytes, kSendBytes),
+           std::span(set + kReceiveBytes + kSendBytes, kSendBytes)}};
+}
+
+std::span<std::byte> ReceiveBuffer::free_part() noexcept {
+  if (begin_ == end_) {
+    begin_ = end_ = 0;
+  } else if (begin_ != 0 && memory_.size() - end_ < memory_.size() / 2) {
+    std::memmove(memory_.data(), memory_.data() + begin_, size());
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  return memory_.subspan(end_);
+}
+
+void SendBuffers::reset(const std::array<std::span<std::byte>, 2>& halves) noexcept {
+  halves_ = {Half{halves[0]}, Half{halves[1]}};
+  filling_ = sending_ = 0;
+}
+
+std::span<std::byte> SendBuffers::reserve(size_t bytes) noexcept {
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    Half& half = halves_[filling_];
+    if (half.pending() == 0) half.begin = half.end = 0;
+    if (half.memory.size() - half.end >= bytes) return half.memory.subspan(half.end);
+    // The other half can be filled only when nothing of it waits to be sent: order is kept.
+    if (halves_[1 - filling_].pending() != 0) break;
+    filling_ = 1 - filling_;
+  }
+  return {};
+}
+
+void SendBuffers::commit(size_t bytes) noexcept {
+  Half& half = halves_[filling_];
+  TUCK_CHECK(bytes <= half.memory.size() - half.end);
+  half.end += bytes;
+}
+
+std::span<const std::byte> SendBuffers::to_send() noexcept {
+  if (halves_[sending_].pending() == 0) sending_ = filling_;
+  const Half& half = halves_[sending_];
+  return half.memory.subspan(half.begin, half.pending());
+}
+
+void SendBuffers::sent(size_t bytes) noexcept {
+  Half& half = halves_[sending_];
+  TUCK_CHECK(bytes <= half.pending());
+  half.begin += bytes;
+}
+
+}  // namespace tuck::nbd

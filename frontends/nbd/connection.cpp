@@ -1,0 +1,291 @@
+#include "frontends/nbd/connection.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "frontends/nbd/client_log.h"
+#include "frontends/nbd/worker.h"
+
+namespace tuck::nbd {
+
+namespace {
+
+// A client that does not take its last replies is not waited for any longer than this.
+constexpr uint64_t kCloseTimeNs = 5'000'000'000;
+
+bool try_again_now(int error) noexcept {
+  return error == EINTR || error == EAGAIN;
+}
+bool try_again_later(int error) noexcept {
+  return error == ENOBUFS || error == ENOMEM;
+}
+
+}  // namespace
+
+Connection::Connection() noexcept : ticket_(&Connection::ticket_notified, this) {}
+
+void Connection::ticket_notified(engine::Ticket& ticket) noexcept {
+  auto* self = static_cast<Connection*>(ticket.context());
+  self->worker_->post(*self);
+}
+
+void Connection::hand_over(Worker& worker, int input_fd, int output_fd, uint64_t number) noexcept {
+  TUCK_CHECK(phase_ == Phase::idle);
+  worker_ = &worker;
+  input_fd_ = input_fd;
+  output_fd_ = output_fd;
+  number_ = number;
+  struct stat status {};
+  is_socket_ = input_fd == output_fd && fstat(input_fd, &status) == 0 && S_ISSOCK(status.st_mode);
+}
+
+void Connection::start(uint64_t now) noexcept {
+  phase_ = Phase::negotiating;
+  receiving_ = sending_ = parked_ = wants_room_ = draining_ = hung_up_ = false;
+  discard_output_ = retry_receive_ = retry_send_ = false;
+  deadline_ = now + static_cast<uint64_t>(worker_->options().negotiation_time_max.count());
+  in_.reset(buffers_.receive);
+  out_.reset(buffers_.send);
+  negotiation_.emplace(worker_->options().exports, NegotiationLimits{});
+  OutputBuffer greeting(out_.reserve(kGreetingBytes));
+  Negotiation::greet(greeting);
+  out_.commit(greeting.size);
+  worker_->want_ticks();
+  worker_->make_ready(*this);
+}
+
+// --- A turn ----------------------------------------------------------------------------------
+
+void Connection::run() noexcept {
+  if (phase_ == Phase::idle || parked_) return;
+  if (phase_ == Phase::closing) {
+    finish_if_done();
+    return;
+  }
+  wants_room_ = false;
+  const Progress progress =
+      phase_ == Phase::negotiating ? negotiate() : transmission_->run(in_, out_);
+  send();
+  react(progress);
+}
+
+Progress Connection::negotiate() noexcept {
+  for (;;) {
+    const auto room = out_.reserve(Negotiation::kAnswerBytesMax);
+    if (room.empty()) return Progress::needs_room;
+    OutputBuffer answers(room);
+    in_.consume(negotiation_->consume(in_.bytes(), answers));
+    out_.commit(answers.size);
+    switch (negotiation_->state()) {
+      case Negotiation::State::running:
+        if (negotiation_->needs_room()) continue;
+        return Progress::needs_input;
+      case Negotiation::State::transmission:
+        begin_transmission();
+        return transmission_->run(in_, out_);
+      case Negotiation::State::closed:
+        return negotiation_->closed_in_order() ? Progress::disconnected : Progress::broken;
+    }
+  }
+}
+
+void Connection::begin_transmission() noexcept {
+  const Negotiated& agreed = negotiation_->negotiated();
+  worker_->log().write(spdlog::level::info, "client {}: uses export \"{}\"{}", number_,
+                       agreed.export_->name, agreed.export_->read_only ? ", read-only" : "");
+  transmission_.emplace(agreed, ticket_, worker_->counters());
+  negotiation_.reset();
+  phase_ = Phase::transmission;
+  if (!draining_) deadline_ = 0;
+}
+
+void Connection::react(Progress progress) noexcept {
+  switch (progress) {
+    case Progress::needs_input:
+      if (hung_up_) {
+        const bool inside =
+            in_.size() != 0 || phase_ == Phase::negotiating || transmission_->inside_request();
+        close_when_sent(inside ? "hung up in the middle" : nullptr);
+      } else if (draining_) {
+        close_when_sent(nullptr);
+      } else {
+        receive();
+      }
+      break;
+    case Progress::needs_room:
+      wants_room_ = true;
+      break;
+    case Progress::yields:
+      worker_->make_ready(*this);
+      break;
+    case Progress::waits:
+      parked_ = true;
+      break;
+    case Progress::disconnected:
+      close_when_sent(nullptr);
+      break;
+    case Progress::broken:
+      close_when_sent(phase_ == Phase::negotiating ? negotiation_->close_reason()
+                                                   : transmission_->reason());
+      break;
+  }
+}
+
+void Connection::receive() noexcept {
+  if (receiving_ || retry_receive_) return;
+  const auto into = in_.free_part();
+  TUCK_CHECK(!into.empty());
+  receiving_ = true;
+  worker_->submit_receive(*this, input_fd_, is_socket_, into);
+}
+
+void Connection::send() noexcept {
+  if (sending_ || retry_send_ || discard_output_) return;
+  const auto bytes = out_.to_send();
+  if (bytes.empty()) return;
+  sending_ = true;
+  worker_->submit_send(*this, output_fd_, is_socket_, bytes);
+}
+
+// --- What happened ---------------------------------------------------------------------------
+
+void Connection::on_received(int result) noexcept {
+  receiving_ = false;
+  if (phase_ == Phase::closing) {
+    finish_if_done();
+    return;
+  }
+  if (result > 0) {
+    in_.received(static_cast<size_t>(result), worker_->now());
+  } else if (result == 0) {
+    hung_up_ = true;
+  } else if (try_again_later(-result)) {
+    retry_receive_ = true;
+    worker_->want_ticks();
+    return;
+  } else if (!try_again_now(-result) && result != -ECANCELED) {
+    lost(-result);
+    return;
+  }
+  worker_->make_ready(*this);
+}
+
+void Connection::on_sent(int result) noexcept {
+  sending_ = false;
+  if (result > 0) {
+    out_.sent(static_cast<size_t>(result));
+  } else if (try_again_later(-result)) {
+    retry_send_ = true;
+    worker_->want_ticks();
+  } else if (!try_again_now(-result) && !discard_output_) {
+    lost(result == 0 ? EPIPE : -result);
+    return;
+  }
+  send();
+  if (phase_ == Phase::closing) {
+    finish_if_done();
+  } else if (wants_room_) {
+    worker_->make_ready(*this);
+  }
+}
+
+void Connection::on_woken() noexcept {
+  TUCK_CHECK(parked_);
+  parked_ = false;
+  worker_->make_ready(*this);
+}
+
+void Connection::on_tick(uint64_t now) noexcept {
+  if (retry_receive_) {
+    retry_receive_ = false;
+    worker_->make_ready(*this);
+  }
+  if (retry_send_) {
+    retry_send_ = false;
+    send();
+  }
+  if (deadline_ == 0 || now < deadline_) return;
+  deadline_ = 0;
+  if (phase_ == Phase::negotiating && !draining_) {
+    close_when_sent("took too long to negotiate");
+  } else {
+    worker_->log().write(spdlog::level::info, "client {}: did not take its replies in time",
+                         number_);
+  }
+  give_up();
+}
+
+void Connection::drain(uint64_t deadline) noexcept {
+  draining_ = true;
+  deadline_ = deadline;
+  worker_->want_ticks();
+  if (phase_ == Phase::negotiating) {
+    close_when_sent(nullptr);
+  } else if (receiving_) {
+    worker_->cancel_receive(*this);
+  }
+}
+
+// --- The end ---------------------------------------------------------------------------------
+
+// A reason is the client's fault, or its misfortune; without one it is an orderly goodbye.
+void Connection::close_when_sent(const char* reason) noexcept {
+  if (reason != nullptr) {
+    WorkerCounters& counters = worker_->counters();
+    (phase_ == Phase::negotiating ? counters.negotiations_failed : counters.connections_broken)
+        .add(1);
+    worker_->log().write(spdlog::level::warn, "client {}: connection closed: {}", number_, reason);
+  }
+  phase_ = Phase::closing;
+  const uint64_t latest = worker_->now() + kCloseTimeNs;
+  deadline_ = draining_ && deadline_ != 0 ? std::min(deadline_, latest) : latest;
+  worker_->want_ticks();
+  if (receiving_) worker_->cancel_receive(*this);
+  finish_if_done();
+}
+
+void Connection::lost(int error) noexcept {
+  if (phase_ == Phase::closing) {
+    give_up();
+    return;
+  }
+  discard_output_ = true;
+  close_when_sent(std::strerror(error));
+  if (phase_ == Phase::closing) give_up();
+}
+
+// Nothing more is sent; what is under way in the ring is called back.
+void Connection::give_up() noexcept {
+  if (phase_ == Phase::idle) return;
+  phase_ = Phase::closing;
+  discard_output_ = true;
+  if (is_socket_) shutdown(input_fd_, SHUT_RDWR);
+  if (receiving_) worker_->cancel_receive(*this);
+  if (sending_) worker_->cancel_send(*this);
+  finish_if_done();
+}
+
+// The descriptors are closed and the buffers given away only when neither the kernel nor a ticket
+// can come back to them, and the worker's list does not hold this connection.
+void Connection::finish_if_done() noexcept {
+  if (phase_ != Phase::closing || receiving_ || sending_ || parked_ || is_ready) return;
+  if (!out_.empty() && !discard_output_) return;
+  if (is_socket_) shutdown(input_fd_, SHUT_RDWR);
+  close(input_fd_);
+  if (output_fd_ != input_fd_) close(output_fd_);
+  input_fd_ = output_fd_ = -1;
+  deadline_ = 0;
+  retry_receive_ = retry_send_ = false;
+  negotiation_.reset();
+  transmission_.reset();
+  phase_ = Phase::idle;
+  worker_->log().write(spdlog::level::debug, "client {}: gone", number_);
+  worker_->closed(*this);
+}
+
+}  // namespace tuck::nbd

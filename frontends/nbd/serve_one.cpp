@@ -1,0 +1,91 @@
+// Server::serve_one(): one client on two descriptors, in the calling thread.
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <ctime>
+
+#include "frontends/nbd/client_log.h"
+#include "frontends/nbd/connection_slots.h"
+#include "frontends/nbd/options.h"
+#include "frontends/nbd/worker.h"
+
+namespace tuck::nbd {
+
+namespace {
+
+// A client that has gone away is an error of a write. On a pipe the system sends a signal besides,
+// which is held back from this thread and taken away at the end.
+class HoldBackSigpipe {
+ public:
+  HoldBackSigpipe() noexcept {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~HoldBackSigpipe() {
+    const timespec no_time{};
+    if (!was_pending_) {
+      while (sigtimedwait(&pipe_, nullptr, &no_time) > 0) {
+      }
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  HoldBackSigpipe(const HoldBackSigpipe&) = delete;
+  HoldBackSigpipe& operator=(const HoldBackSigpipe&) = delete;
+
+ private:
+  sigset_t pipe_{};
+  sigset_t before_{};
+  bool was_pending_ = false;
+};
+
+// io_uring gives EAGAIN back at once for descriptors that must not block, rather than waiting.
+void make_blocking(int fd) noexcept {
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags >= 0 && (flags & O_NONBLOCK) != 0) fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+}
+
+// An error leaves the descriptors open.
+Status serve(const ServerOptions& options, int input_fd, int output_fd) {
+  ClientLog log;
+  ConnectionSlots slots;
+  if (Status error = slots.allocate(1)) return error;
+  WorkerOptions worker_options = worker_options_of(options, log);
+  worker_options.connections_max = 1;
+  Worker* itself = nullptr;
+  worker_options.give_back = [&itself](Connection&) { itself->stop(std::chrono::nanoseconds(0)); };
+  Worker worker(std::move(worker_options));
+  itself = &worker;
+  if (Status error = worker.open()) return error;
+
+  if (Status error = worker.enable()) return error;
+
+  make_blocking(input_fd);
+  make_blocking(output_fd);
+  Connection* connection = slots.take();
+  worker.expect_one();
+  connection->hand_over(worker, input_fd, output_fd, 1);
+  worker.post(*connection);
+  worker.run();
+  return std::nullopt;
+}
+
+}  // namespace
+
+Status Server::serve_one(ServerOptions options, int input_fd, int output_fd) {
+  const HoldBackSigpipe no_sigpipe;
+  options.listen.clear();
+  Status error = check_options(options);
+  if (!error) error = serve(options, input_fd, output_fd);
+  if (error) {
+    close(input_fd);
+    if (output_fd != input_fd) close(output_fd);
+  }
+  return error;
+}
+
+}  // namespace tuck::nbd
