@@ -133,7 +133,12 @@ Result<uint32_t> FrameArena::take_run(uint32_t frames) noexcept {
       return Errc::no_space;
     }
     if (options_.wait_for_reserve) {
-      return starved_.load(std::memory_order_relaxed) ? Errc::no_space : Errc::pending;
+      // Worth waiting for only what refill_one() would try.
+      const bool in_vain = starved_.load(std::memory_order_relaxed) ||
+                           populated_frames() + kBlockFrames > options_.limit_frames;
+      if (in_vain) return Errc::no_space;
+      run_wanted_.store(true, std::memory_order_relaxed);
+      return Errc::pending;
     }
   }
   return populate_run(frames);
@@ -242,7 +247,8 @@ void FrameArena::give_run(uint32_t frame, uint32_t frames) noexcept {
 
 bool FrameArena::reserve_is_low() const noexcept {
   return ready_frames() < options_.reserve_frames / 2 ||
-         pieces_in_the_way_.load(std::memory_order_relaxed);
+         pieces_in_the_way_.load(std::memory_order_relaxed) ||
+         run_wanted_.load(std::memory_order_relaxed);
 }
 
 bool FrameArena::maintain() noexcept {
@@ -273,7 +279,10 @@ bool FrameArena::refill_one() noexcept {
     // Whole blocks: they serve zspages of every length.
     block = find_block(kBare, kBlockFrames);
     if (block == kNone) {
-      if (extend() != Errc::ok) return false;
+      if (extend() != Errc::ok) {
+        starved_.store(true, std::memory_order_relaxed);
+        return false;
+      }
       block = block_count_ - 1;
     }
     wanted = take_bare(block, kBlockFrames, &run);

@@ -129,6 +129,8 @@ class FrameArena {
   std::atomic<uint64_t> ready_frames_{0};
   // The last populate failed: stores need not wait for the reserve. Cleared by a success.
   std::atomic<bool> starved_{false};
+  // Under wait_for_reserve: a run was asked for that no ready frames make up.
+  std::atomic<bool> run_wanted_{false};
   // A run was refused for the limit while there were ready frames, in pieces too short for it.
   std::atomic<bool> pieces_in_the_way_{false};
 };

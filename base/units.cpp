@@ -58,7 +58,8 @@ std::string format_size(uint64_t bytes) {
 std::string format_size_rounded(uint64_t bytes) {
   auto amount = static_cast<double>(bytes);
   unsigned power = 0;
-  while (amount >= 1000 && power < kSuffixes.size()) {
+  // The bounds are where printf's rounding would add a digit.
+  while (amount >= 999.5 && power < kSuffixes.size()) {
     amount /= 1024;
     ++power;
   }
@@ -66,7 +67,7 @@ std::string format_size_rounded(uint64_t bytes) {
   if (power == 0) {
     std::snprintf(text.data(), text.size(), "%llu B", static_cast<unsigned long long>(bytes));
   } else {
-    const int decimals = amount >= 100 ? 0 : amount >= 10 ? 1 : 2;
+    const int decimals = amount >= 99.95 ? 0 : amount >= 9.995 ? 1 : 2;
     std::snprintf(text.data(), text.size(), "%.*f %ciB", decimals, amount, kSuffixes[power - 1]);
   }
   return text.data();

@@ -11,14 +11,13 @@
 // the old one or the new one. Loads take no lock. Data belongs to the caller and is not touched
 // after the call has returned.
 //
-// Where to read on: entry.h (the word), publish.h (how it changes), retire.h (how objects die).
+// Where to read on: entry.h (the word), publish.cpp (how it changes), pins.h (how objects die).
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <semaphore>
 #include <span>
 #include <string>
 
@@ -33,7 +32,7 @@ struct EngineOptions {
   // Limit of the pool's resident frames (free ones held ready included). 0: none but the machine's.
   uint64_t memory_limit_bytes = 0;
   // Frames populated ahead of use and kept ready, by the background thread.
-  uint64_t reserve_bytes = 4ull << 20;
+  uint64_t reserve_bytes = 2ull << 20;
   // Stores use only frames that the background populated; when there are none they are pending.
   // Off: a store populates a batch itself.
   bool stores_wait_for_reserve = false;
@@ -68,13 +67,18 @@ struct Extent {
   SlotState state = SlotState::empty;
 };
 
-// A place to wait for a call that returned Errc::pending. Owned by the caller, one call at a time;
-// must stay alive and in place while waiting() is true. When what the call waited for has come (or
-// cannot come any more), notify is called once, from any thread, with no lock held that an engine
-// call takes; the caller then makes the call again for the rest. Nothing of the caller's data is
-// held meanwhile.
+class TicketQueue;
+
+// A place to wait for a call that returned Errc::pending. Owned by the caller, one call at a time.
+// When what the call waited for has come (or cannot come any more) the ticket is notified, once;
+// the caller then makes the call again for the rest. Nothing of the caller's data is held
+// meanwhile.
+//
+// The ticket stays alive and in place from the call that returned pending until wait() has returned
+// or the callback has been entered; the engine does not touch it after that.
 class Ticket {
  public:
+  // Called from any thread, with no engine lock held; must not block.
   using Notify = void (*)(Ticket&) noexcept;
 
   // For callers that block: use wait().
@@ -93,15 +97,14 @@ class Ticket {
   friend class TicketQueue;
   Notify notify_ = nullptr;
   void* context_ = nullptr;
-  // Stored with release by TicketQueue when it lets go of the ticket; pairs with waiting().
+  TicketQueue* queue_ = nullptr;  // the one it waits in, or waited in last
+  // Written under the queue's lock; its release pairs with the acquire in waiting().
   std::atomic<bool> waiting_{false};
-  std::binary_semaphore ready_{0};
-  // Guarded by the queue's lock.
-  Ticket* next_ = nullptr;
-  Ticket* previous_ = nullptr;
+  Ticket* next_ = nullptr;  // guarded by the queue's lock
 };
 
-struct PinState;  // engine/pin.h
+struct PinState;  // engine/pins.h
+class EngineImpl;
 
 // Being inside an epoch. Objects named by entries that were read under a pin stay as they are until
 // it ends, so an entry that is still the same word names the same bytes. Keep it short: it holds
@@ -109,18 +112,18 @@ struct PinState;  // engine/pin.h
 // may use a pin.
 class Pin {
  public:
-  Pin(Pin&& other) noexcept : state_(other.state_) { other.state_ = nullptr; }
+  Pin(Pin&& other) noexcept : engine_(other.engine_), state_(other.state_) {
+    other.state_ = nullptr;
+  }
   Pin& operator=(Pin&&) = delete;
   ~Pin();
 
  private:
   friend class Engine;
-  friend class EngineImpl;
-  explicit Pin(PinState* state) noexcept : state_(state) {}
+  Pin(EngineImpl* engine, PinState* state) noexcept : engine_(engine), state_(state) {}
+  EngineImpl* engine_;
   PinState* state_;
 };
-
-class EngineImpl;
 
 class Engine {
  public:
@@ -162,7 +165,8 @@ class Engine {
   RunResult load(const Pin& pin, AreaId area, SlotIndex slot, uint32_t pages, std::byte* out,
                  Entry* seen) noexcept;
   // As store, but a page is put in place only if its entry is still seen[i] (age aside); otherwise
-  // the call stops there with changed. The entries must have been seen under this very pin.
+  // the call stops there with changed. The entries must have been seen under this very pin. changed
+  // also says that so much was stored under this pin that it has to end: go again from pin().
   RunResult store_if(const Pin& pin, AreaId area, SlotIndex slot, uint32_t pages,
                      const std::byte* data, const Entry* seen, Ticket* ticket = nullptr) noexcept;
 

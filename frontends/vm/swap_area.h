@@ -32,6 +32,10 @@ struct ByteExtent {
 
 class SwapArea {
  public:
+  // What trim(), write_zeroes() and status() look at in one call: a fraction of a millisecond, so
+  // that a server can see to its other clients in between.
+  static constexpr uint32_t kPagesACall = 8192;
+
   // engine and its area outlive this object. size_bytes may end inside a page; the area has
   // ceil(size_bytes / kPageSize) slots at least.
   SwapArea(engine::Engine& engine, AreaId area, uint64_t size_bytes) noexcept;
@@ -64,7 +68,7 @@ class SwapArea {
                    engine::Ticket* ticket = nullptr) noexcept;
   // Makes the range read as zeroes: whole pages are freed (or, with keep_allocated, stored as zero
   // pages, so that status() calls them zero rather than hole), the edges merged.
-  // Works through at most 2^20 pages a call: bytes_done says how far, with Errc::ok.
+  // Works through at most kPagesACall pages a call: bytes_done says how far, with Errc::ok.
   ByteResult write_zeroes(uint64_t offset, uint64_t length, bool keep_allocated,
                           engine::Ticket* ticket = nullptr) noexcept;
   // Frees the whole pages of the range and leaves partial ones alone. bytes_done as above.
@@ -75,6 +79,7 @@ class SwapArea {
   size_t status(uint64_t offset, uint64_t length, std::span<ByteExtent> extents) const noexcept;
 
  private:
+  bool holds(uint64_t offset, uint64_t length) const noexcept;
   ByteResult merge_page(uint64_t offset, std::span<const std::byte> data,
                         engine::Ticket* ticket) noexcept;
 

@@ -1,0 +1,42 @@
+#include "engine/slot_table.h"
+
+#include <utility>
+
+namespace tuck::engine {
+
+static_assert(SlotTable::kLeafSlots * sizeof(Entry) == ReservedArray<Entry>::kGrain,
+              "a leaf is what can be populated at once");
+
+Result<SlotTable, Error> SlotTable::create(MemorySource& source, uint64_t slots) {
+  const uint64_t leaves = (slots + kLeafSlots - 1) / kLeafSlots;
+  auto entries =
+      ReservedArray<std::atomic<uint64_t>>::create(source, leaves * kLeafSlots, "a slot table");
+  if (!entries) return entries.error();
+  auto present = ReservedArray<std::atomic<uint64_t>>::create(source, (leaves + 63) / 64,
+                                                              "a slot table's index");
+  if (!present) return present.error();
+  if (present->populate_bytes(0, present->size_bytes()) != Errc::ok) {
+    return Error{Errc::no_space, "no memory for the index of a slot table of " +
+                                     std::to_string(slots) + " slots: make the area smaller"};
+  }
+  return SlotTable(slots, std::move(*entries), std::move(*present));
+}
+
+Errc SlotTable::ensure_leaf(SlotIndex slot) noexcept {
+  if (has_leaf(slot)) return Errc::ok;
+  const uint32_t leaf = value(slot) / kLeafSlots;
+  constexpr size_t kLeafBytes = kLeafSlots * sizeof(Entry);
+  const Errc code = entries_.populate_bytes(leaf * kLeafBytes, (leaf + size_t{1}) * kLeafBytes);
+  if (code != Errc::ok) return code;
+  leaves_.fetch_add(1, std::memory_order_relaxed);
+  // release: pairs with has_leaf().
+  present_[leaf / 64].fetch_or(1ull << (leaf % 64), std::memory_order_release);
+  return Errc::ok;
+}
+
+uint64_t SlotTable::resident_bytes() const noexcept {
+  return leaves_.load(std::memory_order_relaxed) * kLeafSlots * sizeof(Entry) +
+         present_.size_bytes();
+}
+
+}  // namespace tuck::engine

@@ -1,0 +1,151 @@
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
+#include "engine/engine_impl.h"
+#include "engine/same_filled.h"
+
+namespace tuck::engine {
+namespace {
+
+// Pages of [slot, slot + pages) that lie in the group of slot.
+uint32_t pages_in_group(SlotIndex slot, uint32_t pages) {
+  return std::min(pages, kGroupSlots - value(slot) % kGroupSlots);
+}
+
+}  // namespace
+
+Area* EngineImpl::find(AreaId id, SlotIndex slot, uint32_t pages) const noexcept {
+  if (value(id) >= kAreasMax) return nullptr;
+  // acquire: pairs with the release in add_area().
+  Area* const area = areas_[value(id)].load(std::memory_order_acquire);
+  if (area == nullptr) return nullptr;
+  const uint64_t slots = area->table.slots();
+  return value(slot) <= slots && pages <= slots - value(slot) ? area : nullptr;
+}
+
+// --- A page
+// ------------------------------------------------------------------------------------------
+
+// The entry for a page that is not same-filled, its object written and not yet known to anybody.
+Result<Entry> EngineImpl::prepare_page(const Area& area, CodecSetting codec, SlotIndex slot,
+                                       const std::byte* page, CodecContext& context) noexcept {
+  const uint32_t compressed = Codecs::compress(context, codec, page, kPageSize,
+                                               context.scratch.get(), compressed_bytes_max_);
+  const bool raw = compressed == 0;
+  const uint32_t bytes = raw ? kPageSize : compressed;
+  const auto location = pool_->allocate(bytes, allocator::Owner{area.id, slot});
+  if (!location) return location.error();
+  std::memcpy(pool_->payload(*location), raw ? page : context.scratch.get(), bytes);
+  const CodecKind kind = raw ? CodecKind::none : codec.kind;
+  return Entry::memory(*location, bytes, static_cast<uint32_t>(kind), 0);
+}
+
+void EngineImpl::prepare(Area& area, SlotIndex slot, uint32_t pages, const std::byte* data,
+                         Prepared& prepared) noexcept {
+  const CodecSetting codec = area.codec.load(std::memory_order_acquire);
+  std::optional<CodecClaim> context;
+  for (; prepared.count < pages; ++prepared.count) {
+    const std::byte* const page = data + static_cast<size_t>(prepared.count) * kPageSize;
+    uint64_t word = 0;
+    if (is_same_filled(page, &word) && Entry::holds_word(word)) {
+      prepared.entries[prepared.count] = Entry::same_filled(word);
+      continue;
+    }
+    if (!context) context.emplace(codecs_->claim());
+    const auto entry = prepare_page(area, codec, slot + prepared.count, page, **context);
+    if (!entry) {
+      prepared.code = entry.error();
+      return;
+    }
+    prepared.entries[prepared.count] = *entry;
+  }
+}
+
+// Objects that were prepared and never published: nobody can have seen them.
+void EngineImpl::discard(std::span<const Entry> unpublished) noexcept {
+  std::array<allocator::Object, kGroupSlots> objects;
+  size_t count = 0;
+  for (const Entry entry : unpublished) {
+    if (entry.is_memory()) objects[count++] = {entry.location(), entry.length()};
+  }
+  pool_->free(std::span(objects.data(), count));
+}
+
+// What the caller is told when there was no room, and the ticket's fate.
+Errc EngineImpl::give_up(Errc code, Ticket* ticket, PinState& pin) noexcept {
+  if (code == Errc::pending && ticket != nullptr) {
+    pin.add(Counter::stores_pending, 1);
+    tickets_.add(*ticket);
+    // After add(): the background lets go of every ticket that it finds after having refilled.
+    wake_background();
+    return Errc::pending;
+  }
+  pin.add(Counter::stores_no_space, 1);
+  wake_background();
+  return Errc::no_space;
+}
+
+// --- A run
+// -------------------------------------------------------------------------------------------
+
+RunResult EngineImpl::store(AreaId id, SlotIndex slot, uint32_t pages, const std::byte* data,
+                            Ticket* ticket) noexcept {
+  Area* const area = find(id, slot, pages);
+  if (area == nullptr) return {Errc::out_of_range, 0};
+  uint32_t done = 0;
+  while (done < pages) {
+    const SlotIndex at = slot + done;
+    const uint32_t count = pages_in_group(at, pages - done);
+    Prepared prepared;
+    if (!area->table.has_leaf(at)) {
+      MutexLock guard(leaves_);
+      prepared.code = area->table.ensure_leaf(at);
+    }
+    if (prepared.code == Errc::ok) {
+      prepare(*area, at, count, data + static_cast<size_t>(done) * kPageSize, prepared);
+    }
+    // The point of no return: what is prepared is published, whatever became of the rest. The epoch
+    // begins only here, so that slow codecs do not hold back the reuse of freed objects.
+    const PinScope pin(pins_, kGroupSlots);
+    publish(pin.state(), *area, at, std::span(prepared.entries.data(), prepared.count), nullptr);
+    pin.state().add(Counter::pages_stored, prepared.count);
+    done += prepared.count;
+    if (prepared.code != Errc::ok) return {give_up(prepared.code, ticket, pin.state()), done};
+  }
+  if (pool_->reserve_is_low()) wake_background();
+  return {Errc::ok, done};
+}
+
+RunResult EngineImpl::store_if(PinState& pin, AreaId id, SlotIndex slot, uint32_t pages,
+                               const std::byte* data, const Entry* seen, Ticket* ticket) noexcept {
+  Area* const area = find(id, slot, pages);
+  if (area == nullptr) return {Errc::out_of_range, 0};
+  uint32_t done = 0;
+  while (done < pages) {
+    const SlotIndex at = slot + done;
+    const uint32_t count = pages_in_group(at, pages - done);
+    if (pin.room() < kGroupSlots) return {Errc::changed, done};
+    Prepared prepared;
+    if (!area->table.has_leaf(at)) {
+      MutexLock guard(leaves_);
+      prepared.code = area->table.ensure_leaf(at);
+    }
+    if (prepared.code == Errc::ok) {
+      prepare(*area, at, count, data + static_cast<size_t>(done) * kPageSize, prepared);
+    }
+    const std::span<const Entry> fresh(prepared.entries.data(), prepared.count);
+    const uint32_t published = publish(pin, *area, at, fresh, seen + done);
+    pin.add(Counter::pages_stored, published);
+    done += published;
+    if (published < prepared.count) {
+      discard(fresh.subspan(published));
+      pin.add(Counter::store_if_changed, 1);
+      return {Errc::changed, done};
+    }
+    if (prepared.code != Errc::ok) return {give_up(prepared.code, ticket, pin), done};
+  }
+  return {Errc::ok, done};
+}
+
+}  // namespace tuck::engine
