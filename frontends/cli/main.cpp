@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <string>
+#include <vector>
 
 #include "frontends/cli/exit_status.h"
 #include "frontends/cli/log.h"
@@ -13,55 +14,52 @@
 namespace tuck::cli {
 namespace {
 
+// An option with one value; given again, the last one counts, so that scripts can add to a line.
+template <class T>
+CLI::Option* add_single(CLI::App& command, const char* name, T& value, const std::string& help,
+                        const char* type) {
+  return command.add_option(name, value, help)->type_name(type)->take_last();
+}
+
+// An option that may be repeated, with one value each time.
+void add_repeated(CLI::App& command, const char* name, std::vector<std::string>& values,
+                  const std::string& help, const char* type) {
+  command.add_option(name, values, help)->type_name(type)->allow_extra_args(false);
+}
+
 void add_serve_options(CLI::App& serve, ServeArguments& arguments) {
-  serve.add_option("--unix", arguments.unix_paths, "Listen on a Unix socket; may be repeated")
-      ->type_name("PATH")
-      ->allow_extra_args(false);
-  serve
-      .add_option("--listen", arguments.tcp_addresses,
-                  "Listen on a loopback address; may be repeated")
-      ->type_name("HOST:PORT")
-      ->allow_extra_args(false);
+  add_repeated(serve, "--unix", arguments.unix_paths, "Listen on a Unix socket; may be repeated",
+               "PATH");
+  add_repeated(serve, "--listen", arguments.tcp_addresses,
+               "Listen on a loopback address; may be repeated", "HOST:PORT");
   serve.add_flag("--stdio", arguments.stdio, "Serve one client on standard input and output");
-  serve.add_option("--size", arguments.size, "Size of the disk, as in 512M or 4G")
-      ->type_name("SIZE");
-  serve
-      .add_option("--export", arguments.exports,
-                  "Serve a disk of this name; may be repeated; all share one pool")
-      ->type_name("NAME[:SIZE]")
-      ->allow_extra_args(false);
-  serve.add_option("--codec", arguments.codec, "lz4, lz4:ACCELERATION, zstd, zstd:LEVEL or none")
-      ->type_name("CODEC")
+  add_single(serve, "--size", arguments.size, "Size of the disk, as in 512M or 4G", "SIZE");
+  add_repeated(serve, "--export", arguments.exports,
+               "Serve a disk of this name; may be repeated; all share one pool", "NAME[:SIZE]");
+  add_single(serve, "--codec", arguments.codec, "none, lz4, lz4:ACCELERATION, zstd or zstd:LEVEL",
+             "CODEC")
       ->capture_default_str();
-  serve
-      .add_option("--memory-limit", arguments.memory_limit,
-                  "Refuse writes when compressed pages would take more memory than this")
-      ->type_name("SIZE");
-  serve.add_option("--workers", arguments.workers, "Worker threads; 0: one a processor, at most 4")
-      ->type_name("N")
+  add_single(serve, "--memory-limit", arguments.memory_limit,
+             "Refuse writes when compressed pages would take more memory than this", "SIZE");
+  add_single(serve, "--workers", arguments.workers, "Worker threads; 0: one a processor, at most 4",
+             "N")
       ->capture_default_str();
-  serve.add_option("--connections", arguments.connections, "Clients at once")
-      ->type_name("N")
+  add_single(serve, "--connections", arguments.connections, "Clients at once", "N")
       ->capture_default_str();
-  serve
-      .add_option("--poll", arguments.poll_us,
-                  "Microseconds that a worker polls before it sleeps; 0: none")
-      ->type_name("US")
+  add_single(serve, "--poll", arguments.poll_us,
+             "Microseconds that a worker polls before it sleeps; 0: none", "US")
       ->capture_default_str();
-  serve
-      .add_option("--control", arguments.control,
-                  std::string("Socket for tuck stat and tuck top; none: no socket [") +
-                      kDefaultControlPath + "]")
-      ->type_name("PATH");
-  serve.add_option("--log-level", arguments.log_level, "error, warning, info or debug")
-      ->type_name("LEVEL")
+  add_single(serve, "--control", arguments.control,
+             std::string("Socket for tuck stat and tuck top; none: no socket [") +
+                 kDefaultControlPath + "]",
+             "PATH");
+  add_single(serve, "--log-level", arguments.log_level, "error, warning, info or debug", "LEVEL")
       ->capture_default_str();
 }
 
 void add_control_option(CLI::App& command, std::string& path) {
   path = kDefaultControlPath;
-  command.add_option("--control", path, "The server's control socket")
-      ->type_name("PATH")
+  add_single(command, "--control", path, "The server's control socket", "PATH")
       ->capture_default_str();
 }
 
@@ -96,9 +94,8 @@ int run(int argc, const char* const* argv) {
   TopArguments top_arguments;
   CLI::App* const top = app.add_subcommand("top", "Show a running server's figures every second");
   add_control_option(*top, top_arguments.control);
-  top->add_option("--count", top_arguments.count,
-                  "End after this many screens; 0: when interrupted")
-      ->type_name("N");
+  add_single(*top, "--count", top_arguments.count,
+             "End after this many screens; 0: when interrupted", "N");
 
   try {
     app.parse(argc, argv);
