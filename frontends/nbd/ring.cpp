@@ -10,12 +10,11 @@ namespace tuck::nbd {
 namespace {
 
 // Best first. DEFER_TASKRUN (Linux 6.1) runs completions when the thread asks for them, rather than
-// interrupting it in the middle of a codec; COOP_TASKRUN (5.19) is the next best. Disabled at
-// first, so that the ring can be made in one thread and belong to another.
+// interrupting it in the middle of a codec; COOP_TASKRUN (5.19) is the next best.
 constexpr unsigned kFlags[] = {
-    IORING_SETUP_R_DISABLED | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
-    IORING_SETUP_R_DISABLED | IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
-    IORING_SETUP_R_DISABLED,
+    IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+    IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
+    0,
 };
 
 }  // namespace
@@ -40,14 +39,6 @@ Status Ring::open(unsigned entries) {
                              std::strerror(-result))};
   }
   open_ = true;
-  return std::nullopt;
-}
-
-Status Ring::enable() {
-  const int result = io_uring_enable_rings(&ring_);
-  if (result < 0) {
-    return Error{Errc::no_space, fmt::format("cannot enable io_uring: {}", std::strerror(-result))};
-  }
   // Saves looking the descriptor up on each system call; without it everything works as well.
   static_cast<void>(io_uring_register_ring_fd(&ring_));
   return std::nullopt;

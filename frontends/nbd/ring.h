@@ -16,10 +16,9 @@ class Ring {
   Ring& operator=(const Ring&) = delete;
   ~Ring();
 
-  // Any thread, once. entries: how many operations may be prepared between two submissions.
+  // Once; from then on the ring belongs to the calling thread. entries: how many operations may be
+  // prepared between two submissions.
   Status open(unsigned entries);
-  // From here on the ring belongs to the calling thread.
-  Status enable();
 
   // An operation to fill in; submitted by the next submit_…().
   io_uring_sqe* prepare() noexcept;

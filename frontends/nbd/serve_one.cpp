@@ -62,8 +62,6 @@ Status serve(const ServerOptions& options, int input_fd, int output_fd) {
   itself = &worker;
   if (Status error = worker.open()) return error;
 
-  if (Status error = worker.enable()) return error;
-
   make_blocking(input_fd);
   make_blocking(output_fd);
   Connection* connection = slots.take();

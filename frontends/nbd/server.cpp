@@ -64,20 +64,17 @@ Status Server::Impl::start() {
     WorkerOptions worker = worker_options_of(options_, log_);
     worker.give_back = [this](Connection& connection) { slots_.give_back(connection); };
     workers_.push_back(std::make_unique<Worker>(std::move(worker)));
-    if (Status error = workers_.back()->open()) return error;
-  }
-  if (Status error = listener_.open(options_.listen)) return error;
-  for (unsigned i = 0; i < count; ++i) {
-    std::promise<Status> enabled;
-    threads_.emplace_back([worker = workers_[i].get(), &enabled] {
-      Status error = worker->enable();
+    std::promise<Status> opened;
+    threads_.emplace_back([this_worker = workers_.back().get(), &opened] {
+      Status error = this_worker->open();
       const bool ok = !error;
-      enabled.set_value(std::move(error));
-      if (ok) worker->run();
+      opened.set_value(std::move(error));
+      if (ok) this_worker->run();
     });
     pthread_setname_np(threads_.back().native_handle(), fmt::format("tuck-nbd-{}", i).c_str());
-    if (Status error = enabled.get_future().get()) return error;
+    if (Status error = opened.get_future().get()) return error;
   }
+  if (Status error = listener_.open(options_.listen)) return error;
   listener_.start();
   return std::nullopt;
 }

@@ -33,10 +33,8 @@ class Worker {
   Worker& operator=(const Worker&) = delete;
   ~Worker();
 
-  // Makes the ring. Before everything else.
+  // Makes the ring; in the thread that is to run it, before everything else.
   Status open();
-  // In the thread that is to run it.
-  Status enable() { return ring_.enable(); }
   // The loop, until stop() was called and all clients are gone.
   void run() noexcept;
 
