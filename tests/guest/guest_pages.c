@@ -146,10 +146,6 @@ static void* work(void* argument) {
     check_all(part, round);
     show_done(part, "check", round);
   }
-  /* Forwards at the end: the pages that are kept come first, and so are mostly on the disk after
-   * it. */
-  check_all(part, 0);
-  show_done(part, "check", rounds + 1);
   return NULL;
 }
 
@@ -215,6 +211,8 @@ int main(int argc, char** argv) {
   }
   for (unsigned i = 0; i < kThreads; i++)
     pthread_join(parts[i].thread, NULL);
+  /* The pages that are kept come first here, and so are mostly on the disk after it. */
+  check_all(&(struct Part){.begin = 0, .end = pages}, 0);
   printf("pages=%" PRIu64 " rounds=%u work_seconds=%.1f\n", pages, rounds,
          seconds() - start_seconds);
   take_disk_away(argv[1], pages);

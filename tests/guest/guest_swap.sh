@@ -56,8 +56,8 @@ socket=$work/disk.sock control=$work/control.sock
 server_pid='' qemu_pid=''
 
 end_all() {
-  # Only what a failure has left running.
-  [[ -z $qemu_pid ]] || kill -KILL "$qemu_pid" 2>/dev/null || true
+  # Only what a failure has left running. SIGTERM for `timeout`, which passes it on to QEMU.
+  [[ -z $qemu_pid ]] || kill -TERM "$qemu_pid" 2>/dev/null || true
   [[ -z $server_pid ]] || kill -KILL "$server_pid" 2>/dev/null || true
   rm -rf "$work"
 }
@@ -72,7 +72,7 @@ skip() {
 fail() {
   echo "FAILED: $1"
   local log
-  for log in console result server qemu; do
+  for log in console server qemu; do
     [[ -s $work/$log.log ]] || continue
     echo "--- $log.log, its end:"
     tail -n 80 "$work/$log.log" | tr -d '\r'
@@ -86,12 +86,9 @@ result() {
 }
 
 find_busybox() {
-  local candidate
-  for candidate in ${TUCK_BUSYBOX:+"$TUCK_BUSYBOX"} "$(command -v busybox || true)"; do
-    # One that needs a loader would not run in the guest; ldd fails on one that needs none.
-    [[ -x $candidate ]] && ! ldd "$candidate" >/dev/null 2>&1 && echo "$candidate" && return
-  done
-  return 1
+  local found=${TUCK_BUSYBOX:-$(command -v busybox)}
+  # One that needs a loader would not run in the guest; ldd fails on one that needs none.
+  [[ -x $found ]] && ! ldd "$found" >/dev/null 2>&1 && echo "$found"
 }
 
 prepare() {
@@ -150,6 +147,7 @@ run_guest() {
   # the disk.
   local cmdline="console=ttyS0 loglevel=6 panic=-1 zswap.enabled=0 rdinit=/init"
   cmdline+=" tuck_mib=$fill_mib tuck_rounds=$rounds tuck_seed=$seed"
+  # shellcheck disable=SC2054  # The commas are QEMU's.
   local -a qemu=(qemu-system-x86_64 -accel "$accel" -smp 2 -m "${memory_mib}M" -nodefaults -no-user-config
     -display none -no-reboot -kernel "$kernel_dir/vmlinuz" -initrd "$work/initramfs" -append "$cmdline"
     -serial "file:$work/console.log" -serial "file:$work/result.log"
@@ -163,12 +161,12 @@ run_guest() {
   wait "$qemu_pid" || status=$?
   qemu_pid=
   touch "$work/result.log"
+  tr -d '\r' <"$work/result.log" | sed 's/^/  /'
   ((status != 124 && status != 137)) || fail "the guest was not done after $time_max s"
   ((status == 0)) || fail "QEMU ended with status $status"
 }
 
 judge() {
-  tr -d '\r' <"$work/result.log" | sed 's/^/  /'
   local wrong in out swapoff_in
   wrong=$(result wrong_words) in=$(result pswpin) out=$(result pswpout)
   swapoff_in=$(result swapoff_pages_in)
