@@ -128,17 +128,17 @@ Result<uint32_t> FrameArena::take_run(uint32_t frames) noexcept {
       ready_frames_.store(ready_frames() - frames, std::memory_order_relaxed);
       return block * kBlockFrames + from;
     }
-    if (populated_frames() + frames > options_.limit_frames) {
+    // The background populates whole blocks: under wait_for_reserve a limit that leaves less is
+    // reached.
+    const uint64_t least = options_.wait_for_reserve ? kBlockFrames : frames;
+    if (populated_frames() + least > options_.limit_frames) {
       if (ready_frames() > 0) pieces_in_the_way_.store(true, std::memory_order_relaxed);
       return Errc::no_space;
     }
     if (options_.wait_for_reserve) {
-      // Worth waiting for only what refill_one() would try.
-      const bool in_vain = starved_.load(std::memory_order_relaxed) ||
-                           populated_frames() + kBlockFrames > options_.limit_frames;
-      if (in_vain) return Errc::no_space;
+      // Also while starved, so that the background tries again.
       run_wanted_.store(true, std::memory_order_relaxed);
-      return Errc::pending;
+      return starved_.load(std::memory_order_relaxed) ? Errc::no_space : Errc::pending;
     }
   }
   return populate_run(frames);
@@ -264,6 +264,8 @@ bool FrameArena::maintain() noexcept {
     while (ready_frames() > options_.reserve_frames && trim_one())
       changed = true;
   }
+  // A whole block holds any run, however many pieces the reserve is made of.
+  if (run_wanted_.exchange(false, std::memory_order_relaxed) && refill_one()) changed = true;
   while (ready_frames() < options_.reserve_frames && refill_one())
     changed = true;
   return changed;
