@@ -64,11 +64,15 @@ void add_control_option(CLI::App& command, std::string& path) {
 }
 
 // CLI11's words for what was wrong, as one line that says what to do.
-int report_usage(const CLI::App& app, const CLI::ParseError& error) {
+int report_usage(const CLI::App& app, const CLI::ParseError& error, const char* first) {
   std::string command = "tuck";
   for (const CLI::App* chosen : app.get_subcommands())
     command += " " + chosen->get_name();
   std::string what = error.what();
+  // CLI11 misses the subcommand before it looks at what stands in its place.
+  if (app.get_subcommands().empty() && first != nullptr && first[0] != '-') {
+    what = "'" + std::string(first) + "' is not a command";
+  }
   for (char& letter : what) {
     if (letter == '\n') letter = ' ';
   }
@@ -102,7 +106,7 @@ int run(int argc, const char* const* argv) {
   } catch (const CLI::Success& done) {  // --help and --version, which print and end well
     return app.exit(done);
   } catch (const CLI::ParseError& error) {
-    return report_usage(app, error);
+    return report_usage(app, error, argc > 1 ? argv[1] : nullptr);
   }
   if (serve->parsed()) return run_serve(serve_arguments);
   if (stat->parsed()) return run_stat(stat_arguments);

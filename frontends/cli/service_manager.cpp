@@ -1,10 +1,12 @@
 #include "frontends/cli/service_manager.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 
+#include <cerrno>
 #include <cstring>
 
 namespace tuck::cli {
@@ -51,6 +53,10 @@ Result<std::vector<int>, Error> take_inherited_sockets() {
                    name +
                        " listens beyond this machine, and there is no TLS yet; use a "
                        "Unix socket or a loopback address"};
+    }
+    // Service managers hand over sockets that block; the server asks them until there is no more.
+    if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0) {
+      return Error{Errc::invalid, name + " cannot be used: " + std::strerror(errno)};
     }
     sockets.push_back(fd);
   }

@@ -1,7 +1,11 @@
 #include "frontends/cli/watched_memory.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -53,11 +57,18 @@ KernelView parse_smaps(std::istream& smaps, const std::vector<AddressRange>& ran
 }
 
 Result<std::byte*, Error> WatchedMemory::reserve(size_t bytes, const char* purpose) noexcept {
-  Result<std::byte*, Error> at = source_.reserve(bytes, purpose);
-  if (at) {
-    const MutexLock guard(lock_);
-    ranges_.push_back(range_of(*at, bytes));
+  Result<std::byte*, Error> outer = source_.reserve(bytes + 2 * kGuardBytes, purpose);
+  if (!outer) return outer;
+  std::byte* const at = *outer + kGuardBytes;
+  if (mprotect(*outer, kGuardBytes, PROT_NONE) != 0 ||
+      mprotect(at + bytes, kGuardBytes, PROT_NONE) != 0) {
+    Error error{Errc::no_space, std::string("cannot guard ") + purpose + " (" +
+                                    std::strerror(errno) + "): raise vm.max_map_count"};
+    source_.unreserve(*outer, bytes + 2 * kGuardBytes);
+    return error;
   }
+  const MutexLock guard(lock_);
+  ranges_.push_back(range_of(at, bytes));
   return at;
 }
 
@@ -67,7 +78,7 @@ void WatchedMemory::unreserve(std::byte* at, size_t bytes) noexcept {
     const uint64_t begin = range_of(at, bytes).begin;
     std::erase_if(ranges_, [begin](const AddressRange& range) { return range.begin == begin; });
   }
-  source_.unreserve(at, bytes);
+  source_.unreserve(at - kGuardBytes, bytes + 2 * kGuardBytes);
 }
 
 Errc WatchedMemory::populate(std::byte* at, size_t bytes) noexcept {

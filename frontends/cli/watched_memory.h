@@ -21,7 +21,10 @@ struct KernelView {
   uint64_t swapped_bytes = 0;
 };
 
-// Anonymous memory that remembers which ranges it has reserved.
+// Anonymous memory that remembers which ranges it has reserved. A page that nobody may touch stands
+// at either end of each: it keeps the kernel from joining the range to a neighbour of another owner
+// in one mapping, so that the mapping's figures are the range's, and it stops whoever runs over the
+// end.
 class WatchedMemory final : public MemorySource {
  public:
   Result<std::byte*, Error> reserve(size_t bytes, const char* purpose) noexcept override;
@@ -33,14 +36,14 @@ class WatchedMemory final : public MemorySource {
   KernelView kernel_view() const;
 
  private:
+  static constexpr size_t kGuardBytes = 4096;
+
   AnonymousMemorySource source_;
   mutable Mutex lock_{LockRank::log};  // innermost: nothing is called under it
   std::vector<AddressRange> ranges_ TUCK_GUARDED_BY(lock_);
 };
 
-// Adds up Rss and Swap of the mappings that overlap a range. A mapping may cover several ranges
-// (the kernel joins neighbours of one kind) and is counted once; the source marks its memory as
-// without huge pages, which keeps foreign neighbours from being joined to it.
+// Adds up Rss and Swap of the mappings that overlap a range; each is counted once.
 KernelView parse_smaps(std::istream& smaps, const std::vector<AddressRange>& ranges);
 
 }  // namespace tuck::cli

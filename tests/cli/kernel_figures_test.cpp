@@ -87,5 +87,23 @@ TEST(WatchedMemory, SeesWhatIsPopulatedAndReleased) {
   EXPECT_EQ(memory.kernel_view().resident_bytes, 0u);
 }
 
+TEST(WatchedMemory, CountsNoNeighbours) {
+  constexpr size_t kBytes = 1u << 20;
+  AnonymousMemorySource plain;
+  WatchedMemory watched;
+  // Mappings of one kind that are made one after another lie side by side.
+  const auto below = plain.reserve(kBytes, "a neighbour");
+  const auto at = watched.reserve(kBytes, "a test");
+  const auto above = plain.reserve(kBytes, "a neighbour");
+  ASSERT_TRUE(below.ok() && at.ok() && above.ok());
+  ASSERT_EQ(plain.populate(*below, kBytes), Errc::ok);
+  ASSERT_EQ(watched.populate(*at, kBytes), Errc::ok);
+  ASSERT_EQ(plain.populate(*above, kBytes), Errc::ok);
+  EXPECT_EQ(watched.kernel_view().resident_bytes, kBytes);
+  plain.unreserve(*below, kBytes);
+  watched.unreserve(*at, kBytes);
+  plain.unreserve(*above, kBytes);
+}
+
 }  // namespace
 }  // namespace tuck::cli

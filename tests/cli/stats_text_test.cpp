@@ -19,7 +19,8 @@ std::vector<std::string> line_of(const std::string& text, const std::string& lab
   std::istringstream lines(text);
   std::string line;
   while (std::getline(lines, line)) {
-    if (line.find_first_not_of(' ') != line.find(label)) continue;
+    const size_t begin = line.find_first_not_of(' ');
+    if (begin == std::string::npos || line.compare(begin, label.size(), label) != 0) continue;
     std::istringstream words(line);
     std::vector<std::string> found;
     std::string word;
@@ -27,7 +28,8 @@ std::vector<std::string> line_of(const std::string& text, const std::string& lab
       found.push_back(word);
     return found;
   }
-  return {};
+  ADD_FAILURE() << "no line begins with '" << label << "' in:\n" << text;
+  return {label, "", ""};
 }
 
 using Words = std::vector<std::string>;
