@@ -1,0 +1,119 @@
+// Requests that have to wait for room: the memory source holds back the frames that stores need.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/nbd/clients.h"
+#include "tests/nbd/handshake.h"
+#include "tests/nbd/test_server.h"
+#include "tests/support/seed.h"
+#include "tests/support/test_source.h"
+
+namespace tuck::test {
+namespace {
+
+constexpr uint64_t kReserve = 256u << 10;
+
+TestServerOptions waiting_for_reserve(TestSource& source) {
+  TestServerOptions options;
+  options.engine.memory = &source;
+  options.engine.reserve_bytes = kReserve;
+  options.engine.stores_wait_for_reserve = true;
+  // One worker: whoever waits must not keep the others waiting.
+  options.server.workers = 1;
+  return options;
+}
+
+// Incompressible, so that it needs the frames.
+Bytes noise(uint64_t of, size_t bytes) {
+  Random random(of);
+  Bytes out(bytes);
+  for (std::byte& byte : out)
+    byte = static_cast<std::byte>(random.next() >> 17);
+  return out;
+}
+
+TEST(NbdWaiting, TwoConnectionsWaitAndBothGoOn) {
+  TestSource source;
+  {
+    TestServer server(waiting_for_reserve(source));
+    Client first;
+    Client second;
+    Client reader;
+    for (Client* client : {&first, &second, &reader}) {
+      ASSERT_EQ(client->connect(server.unix_uri()), 0) << nbd_get_error();
+    }
+    const Bytes before = noise(seed(), 4096);
+    ASSERT_EQ(reader.write(40u << 20, before), 0);
+    source.hold_populate();
+    const Bytes data_one = noise(seed() + 1, 4 << 20);
+    const Bytes data_two = noise(seed() + 2, 4 << 20);
+    int error_one = -1;
+    int error_two = -1;
+    std::thread one([&] { error_one = first.write(1, data_one); });
+    std::thread two([&] { error_two = second.write((8u << 20) + 1, data_two); });
+    EXPECT_TRUE(eventually([&] { return server.report().requests_pending == 2; }));
+    // Meanwhile the worker has time for others.
+    EXPECT_EQ(reader.must_read(40u << 20, 4096), before);
+    EXPECT_EQ(reader.flush(), 0);
+    source.let_populate();
+    one.join();
+    two.join();
+    EXPECT_EQ(error_one, 0);
+    EXPECT_EQ(error_two, 0);
+    EXPECT_TRUE(reader.must_read(1, data_one.size()) == data_one);
+    EXPECT_TRUE(reader.must_read((8u << 20) + 1, data_two.size()) == data_two);
+  }
+}
+
+TEST(NbdWaiting, AClientMayVanishWhileItsRequestWaits) {
+  TestSource source;
+  {
+    TestServer server(waiting_for_reserve(source));
+    RawClient client(server.socket_path());
+    ASSERT_TRUE(client.go());
+    source.hold_populate();
+    const Bytes data = noise(seed(), 2 << 20);
+    ASSERT_TRUE(client.send(request(1, 1, 0, 2 << 20)));
+    std::thread sender([&] {
+      client.send({reinterpret_cast<const char*>(data.data()), data.size()});
+    });
+    EXPECT_TRUE(eventually([&] { return server.report().requests_pending == 1; }));
+    client.send_no_more();
+    sender.join();
+    client.hang_up();
+    source.let_populate();
+    EXPECT_TRUE(eventually([&] { return server.report().connections_now == 0; }));
+    Client other;
+    ASSERT_EQ(other.connect(server.unix_uri()), 0);
+    EXPECT_EQ(other.write(123, data), 0);
+    EXPECT_TRUE(other.must_read(123, data.size()) == data);
+  }
+}
+
+TEST(NbdWaiting, StopWaitsForTheTicketNotForTheClient) {
+  TestSource source;
+  {
+    TestServer server(waiting_for_reserve(source));
+    Client client;
+    ASSERT_EQ(client.connect(server.unix_uri()), 0);
+    source.hold_populate();
+    const Bytes data = noise(seed(), 128 << 10);
+    int error = -1;
+    std::thread writer([&] {
+      // Less than a receive: read in full when the server is told to stop.
+      for (uint64_t at = 0; error <= 0 && at < (32u << 20); at += data.size()) {
+        error = client.write(at, data);
+      }
+    });
+    EXPECT_TRUE(eventually([&] { return server.report().requests_pending == 1; }));
+    std::thread stopper([&] { server.stop(); });
+    source.let_populate();
+    stopper.join();
+    writer.join();
+    EXPECT_EQ(server.report().connections_now, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace tuck::test
