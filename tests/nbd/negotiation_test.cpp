@@ -142,6 +142,18 @@ TEST(Negotiation, LongListGoesThroughASmallBuffer) {
   }
 }
 
+TEST(Negotiation, LongAnswersToPipelinedOptionsGoThroughASmallBuffer) {
+  const auto exports = Exports::many(1, nbd::kStringBytesMax, std::string(4096, 'd'));
+  std::string options;
+  for (int i = 0; i < 5; ++i)
+    options += option(Option::info, info_data(exports[0].name, {1, 2, 3}));
+  Peer peer(exports);
+  peer.feed(client_flags() + options + option(Option::abort));
+  EXPECT_FALSE(peer.stuck());
+  EXPECT_TRUE(peer.outcome().in_order);
+  EXPECT_EQ(peer.outcome().answers().size(), 5u * 5 + 1);
+}
+
 TEST(Negotiation, DescriptionIsNotCutInsideACharacter) {
   // 3-byte characters; 4096 is not a multiple of 3.
   std::string description;
