@@ -97,6 +97,9 @@ uint32_t Codecs::compress(CodecContext& context, CodecSetting setting, const std
     }
     case CodecKind::zstd: {
       if (context.compressor_level != setting.level) {
+        // A page that did not fit left its frame unfinished; parameters are taken between frames
+        // only.
+        ZSTD_CCtx_reset(context.compressor, ZSTD_reset_session_only);
         TUCK_CHECK(set_level(context.compressor, setting.level, parameters_of(setting.level)));
         context.compressor_level = setting.level;
       }
