@@ -14,7 +14,7 @@ expect_equal "size of first" $((64 << 20)) "$(nbdinfo --size "$first")"
 expect_equal "size of second" $((10 << 20)) "$(nbdinfo --size "$second")"
 expect_equal "size of the default export, which is the first" $((64 << 20)) "$(nbdinfo --size "$uri")"
 
-for flag in connect structured-reply meta-context read write trim zero fast-zero flush fua df cache multi-conn; do
+for flag in connect structured-reply read write trim zero fast-zero flush fua df cache multi-conn; do
   expect "can $flag" nbdinfo --can "$flag" "$first"
 done
 status=0
