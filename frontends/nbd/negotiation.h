@@ -36,7 +36,7 @@ struct Negotiated {
 // How much a client may say before transmission. Above any of them the connection is closed.
 struct NegotiationLimits {
   uint32_t options_max = 64;
-  uint32_t option_bytes_max = 64u << 10;  // the data of one option
+  uint32_t option_bytes_max = 128u << 10;  // the data of one option; more closes the connection
   uint64_t bytes_max = 1u << 20;          // everything
 };
 
