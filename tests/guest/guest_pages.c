@@ -105,17 +105,17 @@ static void rewrite_some(const struct Part* part, unsigned round) {
   }
 }
 
-/* An eighth of the memory is given back, in runs, and is zeroes from then on. Its slots are free
-   then, which the disk learns by discards. */
+static void drop(uint64_t first, uint64_t count) {
+  if (madvise(page_at(first), (size_t)count * kPageBytes, MADV_DONTNEED) != 0) fail("madvise");
+  for (uint64_t i = 0; i < count; i++)
+    versions[first + i] |= kDropped;
+  dropped_pages += count;
+}
+
+/* An eighth of the memory is given back, in runs, and is zeroes from then on. */
 static void drop_some(const struct Part* part, unsigned round) {
-  for (uint64_t page = part->begin; page + kHolePages <= part->end; page += kHolePages) {
-    if (pages_mix(page, UINT64_C(1) << 32 | round) % 8 != 0) continue;
-    if (madvise(page_at(page), (size_t)kHolePages * kPageBytes, MADV_DONTNEED) != 0)
-      fail("madvise");
-    for (uint64_t i = 0; i < kHolePages; i++)
-      versions[page + i] |= kDropped;
-    dropped_pages += kHolePages;
-  }
+  for (uint64_t page = part->begin; page + kHolePages <= part->end; page += kHolePages)
+    if (pages_mix(page, UINT64_C(1) << 32 | round) % 8 == 0) drop(page, kHolePages);
 }
 
 static void check_all(const struct Part* part, unsigned order) {
@@ -134,11 +134,16 @@ static void show_done(const struct Part* part, const char* phase, unsigned round
          phase);
 }
 
-static void* work(void* argument) {
+static void* fill(void* argument) {
   const struct Part* part = argument;
   for (uint64_t page = part->begin; page < part->end; page++)
     write_page(page);
   show_done(part, "fill", 0);
+  return NULL;
+}
+
+static void* change_and_check(void* argument) {
+  const struct Part* part = argument;
   for (unsigned round = 1; round <= rounds; round++) {
     rewrite_some(part, round);
     drop_some(part, round);
@@ -166,6 +171,18 @@ static void on_bus_error(int signal) {
   static const char kMessage[] = "failed=SIGBUS: a page could not be read back\n";
   (void)!write(STDOUT_FILENO, kMessage, sizeof kMessage - 1);
   _exit(3);
+}
+
+static void in_parts(void* (*work)(void*), uint64_t pages) {
+  struct Part parts[kThreads];
+  for (unsigned i = 0; i < kThreads; i++) {
+    parts[i].begin = pages * i / kThreads;
+    parts[i].end = pages * (i + 1) / kThreads;
+    errno = pthread_create(&parts[i].thread, NULL, work, &parts[i]);
+    if (errno != 0) fail("pthread_create");
+  }
+  for (unsigned i = 0; i < kThreads; i++)
+    pthread_join(parts[i].thread, NULL);
 }
 
 static void* map_or_fail(size_t bytes) {
@@ -202,15 +219,12 @@ int main(int argc, char** argv) {
   if (mlock(versions, (size_t)pages * sizeof *versions) != 0) fail("mlock");
 
   start_seconds = seconds();
-  struct Part parts[kThreads];
-  for (unsigned i = 0; i < kThreads; i++) {
-    parts[i].begin = pages * i / kThreads;
-    parts[i].end = pages * (i + 1) / kThreads;
-    errno = pthread_create(&parts[i].thread, NULL, work, &parts[i]);
-    if (errno != 0) fail("pthread_create");
-  }
-  for (unsigned i = 0; i < kThreads; i++)
-    pthread_join(parts[i].thread, NULL);
+  in_parts(fill, pages);
+  in_parts(change_and_check, pages);
+  /* Only now are whole clusters of slots free, which the guest's kernel discards. What comes next
+     is written where discards have been or still go on. */
+  drop(0, pages);
+  in_parts(fill, pages);
   /* The pages that are kept come first here, and so are mostly on the disk after it. */
   check_all(&(struct Part){.begin = 0, .end = pages}, 0);
   printf("pages=%" PRIu64 " rounds=%u work_seconds=%.1f\n", pages, rounds,

@@ -176,6 +176,7 @@ judge() {
   ((in > 0)) || fail "no page was swapped in"
   [[ $(result swapoff) == ok ]] || fail "swapoff failed"
   ((swapoff_in > 0)) || fail "swapoff found nothing on the disk"
+  (($(result discards) > 0)) || fail "the disk got no discard for slots that became free"
   [[ $(result end) == ok ]] || fail "the guest ended with: $(result end)"
   if tr -d '\r' <"$work/console.log" | grep -E 'I/O error|Read-error|Write-error|BUG:|WARNING:|Oops'; then
     fail "the guest's kernel complained"
@@ -183,7 +184,11 @@ judge() {
 }
 
 stop_server() {
-  [[ ! -S $control ]] || "$tuck" stat --control "$control" || fail "tuck stat failed"
+  if [[ -S $control ]]; then
+    "$tuck" stat --control "$control" >"$work/stat" || fail "tuck stat failed"
+    # All but the longest table.
+    sed '/^Size classes/,/^$/d; s/^/  /' "$work/stat"
+  fi
   kill -0 "$server_pid" 2>/dev/null || fail "the server has died"
   local peak
   peak=$(sed -n 's/^VmHWM:[[:space:]]*//p' "/proc/$server_pid/status") || true
