@@ -1,12 +1,22 @@
 #include "engine/engine_impl.h"
 
 namespace tuck::engine {
+namespace {
+
+Error bad_setting(CodecSetting codec) {
+  return Error{Errc::invalid, "there is no codec " + std::to_string(static_cast<int>(codec.kind)) +
+                                  " with level " + std::to_string(codec.level) +
+                                  ": see CodecSetting for those that there are"};
+}
+
+}  // namespace
 
 Result<AreaId, Error> EngineImpl::add_area(const AreaOptions& options) {
   if (options.slots == 0 || options.slots > SlotTable::kSlotsMax) {
     return Error{Errc::invalid, "an area of " + std::to_string(options.slots) +
                                     " pages cannot be: it has 1 to 2^32 (4 KiB to 16 TiB)"};
   }
+  if (!is_valid(options.codec)) return bad_setting(options.codec);
   MutexLock guard(admin_);
   uint32_t id = 0;
   while (id < kAreasMax && areas_[id].load(std::memory_order_relaxed) != nullptr)
@@ -41,6 +51,7 @@ Status EngineImpl::remove_area(AreaId id) {
 }
 
 Status EngineImpl::set_codec(AreaId id, CodecSetting codec) {
+  if (!is_valid(codec)) return bad_setting(codec);
   MutexLock guard(admin_);
   Area* const area = find(id, SlotIndex{0}, 0);
   if (area == nullptr) return Error{Errc::out_of_range, "there is no such area"};

@@ -17,6 +17,18 @@ Error bad_codec(std::string_view text) {
 
 }  // namespace
 
+bool is_valid(CodecSetting setting) noexcept {
+  switch (setting.kind) {
+    case CodecKind::none:
+      return true;
+    case CodecKind::lz4:
+      return setting.level >= 1 && setting.level <= kAccelerationMax;
+    case CodecKind::zstd:
+      return setting.level >= kZstdLevelMin && setting.level <= kZstdLevelMax && setting.level != 0;
+  }
+  return false;
+}
+
 Result<CodecSetting, Error> parse_codec(std::string_view text) {
   const size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);

@@ -18,6 +18,9 @@ struct CodecSetting {
   friend bool operator==(const CodecSetting&, const CodecSetting&) = default;
 };
 
+// Whether kind and level are of those above.
+bool is_valid(CodecSetting setting) noexcept;
+
 // Parses "none", "lz4", "lz4:ACCELERATION", "zstd", "zstd:LEVEL". The error names the text and the
 // allowed forms.
 Result<CodecSetting, Error> parse_codec(std::string_view text);

@@ -109,6 +109,7 @@ class EngineImpl {
   Result<Entry> prepare_page(const Area& area, CodecSetting codec, SlotIndex slot,
                              const std::byte* page, CodecContext& context) noexcept;
   void discard(std::span<const Entry> unpublished) noexcept;
+  bool fetch_room() noexcept;
   Errc give_up(Errc code, Ticket* ticket, PinState& pin) noexcept;
 
   // publish.cpp: the only place where entries change.

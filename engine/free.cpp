@@ -52,7 +52,6 @@ RunResult EngineImpl::free(AreaId id, SlotIndex slot, uint32_t pages) noexcept {
       }
       done += count;
     }
-    pin.state().add(Counter::pages_freed, in_leaf);
   }
   return {Errc::ok, done};
 }

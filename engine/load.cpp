@@ -40,6 +40,7 @@ Errc EngineImpl::decode(const Area& area, SlotIndex slot, Entry entry, std::byte
 }
 
 RunResult EngineImpl::load(AreaId id, SlotIndex slot, uint32_t pages, std::byte* out) noexcept {
+  if (find(id, slot, pages) == nullptr) return {Errc::out_of_range, 0};
   uint32_t done = 0;
   do {
     const PinScope pin(pins_, 0);

@@ -58,12 +58,15 @@ uint32_t EngineImpl::publish(PinState& pin, Area& area, SlotIndex slot,
     }
   }
   ContentChange change;
+  uint32_t freed = 0;
   for (uint32_t i = 0; i < published; ++i) {
+    freed += fresh[i].is_empty() && !old[i].is_empty() ? 1u : 0u;
     change.count(old[i], -1);
     change.count(fresh[i], +1);
     if (old[i].is_memory()) retire(pin, old[i]);
   }
   change.apply(area.content);
+  if (freed != 0) pin.add(Counter::pages_freed, freed);
   return published;
 }
 

@@ -1,3 +1,5 @@
+#include <sched.h>
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -45,6 +47,7 @@ void EngineImpl::prepare(Area& area, SlotIndex slot, uint32_t pages, const std::
                          Prepared& prepared) noexcept {
   const CodecSetting codec = area.codec.load(std::memory_order_acquire);
   std::optional<CodecClaim> context;
+  prepared.code = Errc::ok;
   for (; prepared.count < pages; ++prepared.count) {
     const std::byte* const page = data + static_cast<size_t>(prepared.count) * kPageSize;
     uint64_t word = 0;
@@ -60,6 +63,26 @@ void EngineImpl::prepare(Area& area, SlotIndex slot, uint32_t pages, const std::
     }
     prepared.entries[prepared.count] = *entry;
   }
+}
+
+// Room that is there and has only to be fetched: objects that are freed and wait for readers to
+// leave, frames that stand ready in pieces. Without it a client that frees a page and stores
+// another would be refused until the background has been by. Whether it is worth trying once more.
+bool EngineImpl::fetch_room() noexcept {
+  // A reader is inside for 16 pages at most; one that stays is not waited for.
+  constexpr uint32_t kLooks = 64;
+  bool some = false;
+  for (uint32_t look = 0; look < kLooks && pins_.retired_objects() != 0; ++look) {
+    if (look != 0) ::sched_yield();
+    some = true;
+    pins_.sweep();
+  }
+  // Frames go to and come from the system: not in a store that must do without that.
+  if (!options_.stores_wait_for_reserve) {
+    maintain();
+    some = true;
+  }
+  return some;
 }
 
 // Objects that were prepared and never published: nobody can have seen them.
@@ -104,6 +127,9 @@ RunResult EngineImpl::store(AreaId id, SlotIndex slot, uint32_t pages, const std
     }
     if (prepared.code == Errc::ok) {
       prepare(*area, at, count, data + static_cast<size_t>(done) * kPageSize, prepared);
+      if (prepared.code == Errc::no_space && fetch_room()) {
+        prepare(*area, at, count, data + static_cast<size_t>(done) * kPageSize, prepared);
+      }
     }
     // The point of no return: what is prepared is published, whatever became of the rest. The epoch
     // begins only here, so that slow codecs do not hold back the reuse of freed objects.

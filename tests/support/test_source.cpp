@@ -44,22 +44,26 @@ Result<std::byte*, Error> TestSource::reserve(size_t bytes, const char* purpose)
     return Error{Errc::no_space, std::string("told to reserve nothing for ") + purpose};
   }
   if (bytes == 0 || bytes % kPageSize != 0) misuse("reserve", "odd size", nullptr, bytes);
-  // One page more, replaced by a mapping of another sort: what runs over the end is stopped, and
-  // the kernel does not merge the reservation with its neighbour (its figures are then ours alone).
-  auto at = system_.reserve(bytes + kPageSize, purpose);
-  if (!at) return at;
-  if (::mmap(*at + bytes, kPageSize, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-      MAP_FAILED) {
-    misuse("mmap", "refused", *at + bytes, kPageSize);
+  // A page more at each end, replaced by a mapping of another sort: what runs over an end is
+  // stopped, and the kernel does not merge the reservation with its neighbours (its figures are
+  // ours alone).
+  const auto outer = system_.reserve(bytes + 2 * kPageSize, purpose);
+  if (!outer) return outer;
+  std::byte* const at = *outer + kPageSize;
+  for (std::byte* const fence : {*outer, at + bytes}) {
+    if (::mmap(fence, kPageSize, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+        MAP_FAILED) {
+      misuse("mmap", "refused", fence, kPageSize);
+    }
   }
   Reservation reservation;
-  reservation.at = *at;
+  reservation.at = at;
   reservation.bytes = bytes;
   reservation.purpose = purpose;
   reservation.guarded = std::none_of(unguarded_.begin(), unguarded_.end(),
                                      [&](const auto& word) { return reservation.is_for(word); });
   reservation.frames.reset(static_cast<uint8_t*>(std::calloc(bytes / kPageSize, 1)));
-  if (reservation.guarded) protect(*at, bytes, PROT_NONE);
+  if (reservation.guarded) protect(at, bytes, PROT_NONE);
   reservations_.push_back(std::move(reservation));
   return at;
 }
@@ -71,7 +75,7 @@ void TestSource::unreserve(std::byte* at, size_t bytes) noexcept {
                    [&](const Reservation& r) { return r.at == at && r.bytes == bytes; });
   if (found == reservations_.end()) misuse("unreserve", "no such reservation", at, bytes);
   reservations_.erase(found);
-  system_.unreserve(at, bytes + kPageSize);
+  system_.unreserve(at - kPageSize, bytes + 2 * kPageSize);
 }
 
 Errc TestSource::populate(std::byte* at, size_t bytes) noexcept {
