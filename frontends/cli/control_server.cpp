@@ -117,11 +117,8 @@ void ControlServer::handle(const std::vector<pollfd>& waits) {
   };
   const Clock::time_point now = Clock::now();
   for (Connection& connection : connections_) {
-    if (connection.deadline <= now) {
-      connection.socket.reset();
-    } else if (woken(connection.socket) && !serve(connection)) {
-      connection.socket.reset();
-    }
+    const bool late = connection.deadline <= now;
+    if (late || (woken(connection.socket) && !serve(connection))) connection.socket.reset();
   }
   std::erase_if(connections_, [](const Connection& connection) { return !connection.socket; });
   if (woken(listener_)) accept_all();

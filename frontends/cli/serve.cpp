@@ -104,7 +104,7 @@ int fail(const Error& error) {
   return kExitFailed;
 }
 
-int serve_sockets(ServeSettings settings, std::vector<int> inherited, ServedPool& pool,
+int serve_sockets(ServeSettings settings, const std::vector<int>& inherited, ServedPool& pool,
                   StopSignals& signals) {
   for (const int fd : inherited) {
     nbd::ListenAddress address;
@@ -208,7 +208,7 @@ int run_serve(const ServeArguments& arguments) {
   auto pool = ServedPool::create(*settings);
   if (!pool) return fail(pool.error());
   if (settings->stdio) return serve_stdio(*settings, **pool, *signals);
-  return serve_sockets(std::move(*settings), std::move(*inherited), **pool, *signals);
+  return serve_sockets(std::move(*settings), *inherited, **pool, *signals);
 }
 
 }  // namespace tuck::cli

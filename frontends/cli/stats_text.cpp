@@ -45,9 +45,11 @@ std::string size_at(const Json& object, const char* key) {
   return bytes ? format_size_rounded(*bytes) : kMissing;
 }
 
-std::string duration_at(const Json& object, const char* key) {
-  const std::optional<uint64_t> nanoseconds = number_at(object, key);
-  return nanoseconds ? format_duration_ns(*nanoseconds) : kMissing;
+// A latency of an operation; there is none before the first request.
+std::string latency_at(const Json& operation, const char* key) {
+  const std::optional<uint64_t> nanoseconds = number_at(operation, key);
+  const bool any = number_at(operation, "requests").value_or(0) > 0;
+  return any && nanoseconds ? format_duration_ns(*nanoseconds) : kMissing;
 }
 
 std::string ratio_at(const Json& object, const char* key) {
@@ -125,9 +127,9 @@ std::string operations_section(const Json& document) {
   table.add_row({"operation", "requests", "errors", "bytes", "p50", "p99", "p99.9", "max"});
   for (const auto& [name, one] : operations.items()) {
     table.add_row({label_of(name), count_at(one, "requests"), count_at(one, "errors"),
-                   size_at(one, "bytes"), duration_at(one, "latency_p50_ns"),
-                   duration_at(one, "latency_p99_ns"), duration_at(one, "latency_p999_ns"),
-                   duration_at(one, "latency_max_ns")});
+                   size_at(one, "bytes"), latency_at(one, "latency_p50_ns"),
+                   latency_at(one, "latency_p99_ns"), latency_at(one, "latency_p999_ns"),
+                   latency_at(one, "latency_max_ns")});
   }
   return "Operations\n" + table.to_string();
 }
@@ -234,8 +236,8 @@ std::string render_top(const Json& now, const Json& before, double seconds) {
     const Json& last = at(earlier, row.operation);
     table.add_row({row.label, rate_of(one, last, "requests", seconds, false),
                    rate_of(one, last, "bytes", seconds, true), count_at(one, "errors"),
-                   duration_at(one, "latency_p50_ns"), duration_at(one, "latency_p99_ns"),
-                   duration_at(one, "latency_max_ns")});
+                   latency_at(one, "latency_p50_ns"), latency_at(one, "latency_p99_ns"),
+                   latency_at(one, "latency_max_ns")});
   }
   const Json& connections = at(now, "connections");
   const Json& process = at(now, "process");

@@ -56,6 +56,14 @@ TEST(StatsText, StatShowsEachPart) {
   EXPECT_EQ(write[6], "ms");
 }
 
+TEST(StatsText, WithoutRequestsThereIsNoLatency) {
+  ServerFigures figures = test::sample_figures();
+  figures.server->operations[0] = {};
+  figures.server->operations[0].name = "read";
+  EXPECT_EQ(line_of(render_stat(to_json(figures)), "read"),
+            (Words{"read", "0", "0", "0", "B", "-", "-", "-", "-"}));
+}
+
 TEST(StatsText, NoLineEndsInASpace) {
   for (const std::string& text : {render_stat(to_json(test::sample_figures())),
                                   render_top(to_json(test::sample_figures()), nullptr, 0)}) {
