@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -27,7 +26,9 @@ constexpr uint64_t kSwapped = 1ull << 62;
 constexpr uint64_t kFileOrShared = 1ull << 61;
 constexpr uint64_t kExclusive = 1ull << 56;
 
-// Pages looked at, and read, at once: 1 MiB.
+// Words of pagemap read at once (32 MiB of address space: reservations of many GiB are common and
+// empty), and pages read at once.
+constexpr size_t kBatchWords = 8192;
 constexpr size_t kBatchPages = 256;
 
 // A thread in an uninterruptible wait stops only after it; on a loaded machine that takes a while.
@@ -123,14 +124,18 @@ class Copier {
         pagemap_(pagemap),
         out_(out),
         options_(options),
+        words_(kBatchWords),
         buffer_(kBatchPages * kPageSize) {}
 
   Status copy(const Mapping& mapping) {
     const uint64_t pages_before = report_.pages;
     const uint64_t end = mapping.end / kPageSize;
+    populated_ = 0;
     for (uint64_t first = mapping.begin / kPageSize; first < end;) {
+      // The rest of a stopped process's mapping is empty when all its pages have been seen.
+      if (options_.stop && populated_ >= mapping.populated_pages) break;
       if (is_cancelled(options_)) return cancelled_error(pid_);
-      const auto count = static_cast<size_t>(std::min<uint64_t>(kBatchPages, end - first));
+      const auto count = static_cast<size_t>(std::min<uint64_t>(kBatchWords, end - first));
       if (Status status = copy_batch(first, count)) return status;
       first += count;
     }
@@ -140,23 +145,30 @@ class Copier {
   const CaptureReport& report() const noexcept { return report_; }
 
  private:
+  // Whether a page counts in the mapping's Rss or Swap for sure: the shared zero page, which looks
+  // like an anonymous page shared with a forked process, does not.
+  static bool is_counted(uint64_t word) noexcept {
+    return (word & kSwapped) != 0 ||
+           ((word & kPresent) != 0 && (word & (kExclusive | kFileOrShared)) != 0);
+  }
   static bool is_wanted(uint64_t word) noexcept {
     return (word & (kPresent | kSwapped)) != 0 && (word & kFileOrShared) == 0;
   }
 
   Status copy_batch(uint64_t first, size_t count) {
-    std::array<uint64_t, kBatchPages> words;
-    const ssize_t got = pread(pagemap_, words.data(), count * sizeof(uint64_t),
+    const ssize_t got = pread(pagemap_, words_.data(), count * sizeof(uint64_t),
                               static_cast<off_t>(first * sizeof(uint64_t)));
     if (got < 0) return proc_error(pid_, "pagemap", errno);
     // The file ends where the address space does, and with the process.
     if (static_cast<size_t>(got) != count * sizeof(uint64_t)) return ended_error(pid_);
+    const auto words = std::span<const uint64_t>(words_).first(count);
+    populated_ += static_cast<uint64_t>(std::count_if(words.begin(), words.end(), is_counted));
     for (size_t i = 0; i < count;) {
       size_t run = 0;
-      while (i + run < count && is_wanted(words[i + run]))
+      while (i + run < count && run < kBatchPages && is_wanted(words[i + run]))
         ++run;
       if (run > 0) {
-        if (Status status = copy_run(first + i, std::span(words).subspan(i, run))) return status;
+        if (Status status = copy_run(first + i, words.subspan(i, run))) return status;
       }
       i += std::max<size_t>(run, 1);
     }
@@ -203,7 +215,9 @@ class Copier {
   const int pagemap_;
   PageFileWriter& out_;
   const CaptureOptions& options_;
+  std::vector<uint64_t> words_;
   std::vector<std::byte> buffer_;
+  uint64_t populated_ = 0;  // counted pages of the current mapping so far
   CaptureReport report_;
 };
 

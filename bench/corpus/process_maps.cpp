@@ -30,7 +30,7 @@ bool parse_header(const std::string& line, SmapsEntry& entry) {
     return false;
   }
   const bool is_kernels = line.find(" [v") != std::string::npos;
-  entry = {.mapping = {begin, end},
+  entry = {.mapping = {.begin = begin, .end = end},
            .is_private = permissions[3] == 'p',
            .is_kernels = is_kernels,
            .is_special = false};
@@ -46,6 +46,16 @@ bool has_special_flag(std::string_view flags) {
     }
   }
   return false;
+}
+
+void parse_field(const std::string& line, SmapsEntry& entry) {
+  uint64_t kib = 0;
+  if (std::sscanf(line.c_str(), "Rss: %" SCNu64, &kib) == 1 ||
+      std::sscanf(line.c_str(), "Swap: %" SCNu64, &kib) == 1) {
+    entry.mapping.populated_pages += kib * 1024 / kPageSize;
+  } else if (line.starts_with("VmFlags:")) {
+    entry.is_special = has_special_flag(line);
+  }
 }
 
 // The letter after the parenthesised name, which may itself hold parentheses.
@@ -83,10 +93,11 @@ Result<std::vector<Mapping>, Error> swappable_mappings(pid_t pid) {
   bool any = false;
   while (std::getline(in, line)) {
     if (parse_header(line, entry)) continue;
+    parse_field(line, entry);
     if (!line.starts_with("VmFlags:")) continue;
     any = true;
-    entry.is_special = has_special_flag(line);
-    if (entry.is_private && !entry.is_kernels && !entry.is_special) {
+    if (entry.is_private && !entry.is_kernels && !entry.is_special &&
+        entry.mapping.populated_pages > 0) {
       mappings.push_back(entry.mapping);
     }
   }

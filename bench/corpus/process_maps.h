@@ -14,9 +14,11 @@ namespace tuck::corpus {
 struct Mapping {
   uint64_t begin = 0;
   uint64_t end = 0;
+  uint64_t populated_pages = 0;  // resident (Rss) and swapped out (Swap)
 };
 
-// The process's private mappings whose pages can be swapped, by rising address.
+// The process's private mappings whose pages can be swapped, by rising address; those that hold no
+// page are left out.
 Result<std::vector<Mapping>, Error> swappable_mappings(pid_t pid);
 
 // Whether every thread of the process is stopped (or gone).

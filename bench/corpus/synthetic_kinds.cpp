@@ -7,6 +7,9 @@ namespace tuck::corpus {
 
 namespace {
 
+// Things that a neighbourhood has several copies of.
+constexpr uint64_t kCopied = 500;
+
 constexpr std::array<std::string_view, 32> kSyllables = {
     "an", "ber", "co", "den", "el",   "for", "ge", "hal",  "in",  "ju", "ka",
     "lo", "mar", "ne", "or",  "pre",  "qui", "re", "sta",  "ter", "un", "ver",
@@ -53,27 +56,37 @@ uint64_t type_pointer(const Neighbourhood& near, Random& random) noexcept {
   return near.types + random.skewed(24) * 416;
 }
 
+// Where the content of the next thing comes from: the page, or one of the things of which the
+// neighbourhood has several copies. Copies in one page are rare, in four pages less so, which is
+// what larger units gain from.
+Random source_of(const Neighbourhood& near, Random& random) noexcept {
+  if (random.chance(near.copies_of_1024)) {
+    return Random(near.seed * 3 + random.skewed(kCopied) * 0x51ed270b);
+  }
+  return Random(random.next());
+}
+
 void records(const Neighbourhood& near, Random& random, PageWriter& out) noexcept {
-  // The shape of a record: what each of its words holds.
   while (!out.full()) {
-    Random shape(near.seed + random.skewed(3));
+    Random own = source_of(near, random);
+    // The shape of a record: what each of its words holds.
+    Random shape(near.seed + own.skewed(3));
     out.word(type_pointer(near, shape));
     for (uint32_t i = 1; i < near.record_words; ++i) {
       switch (shape.below(8)) {
         case 0:
         case 1:
+          out.word(own.chance(700) ? pointer(near, own) : 0);
+          break;
         case 2:
-          out.word(random.chance(700) ? pointer(near, random) : 0);
+          out.word(own.skewed(1u << 12));
           break;
         case 3:
-          out.word(random.skewed(1u << 12));
+          out.half(own.below(4));
+          out.half(own.skewed(1u << 16));
           break;
         case 4:
-          out.half(random.below(4));
-          out.half(random.skewed(1u << 16));
-          break;
-        case 5:
-          out.word(shape.chance(300) ? random.next() >> 12 | 0x4080000000000000u : 1);
+          out.word(shape.chance(300) ? own.next() >> 12 | 0x4080000000000000u : 1);
           break;
         default:
           out.word(0);
@@ -84,35 +97,40 @@ void records(const Neighbourhood& near, Random& random, PageWriter& out) noexcep
 
 void objects(const Neighbourhood& near, Random& random, PageWriter& out) noexcept {
   std::array<char, 32> text;
+  const auto texts_of_1024 = static_cast<uint32_t>(near.seed % 700);
+  const size_t unused = 8 * (near.seed >> 32) % 80;
   while (!out.full()) {
-    out.word(1 + random.skewed(6));
-    out.word(type_pointer(near, random));
-    if (random.chance(512)) {
-      const size_t size = next_word(near, random, text);
+    Random own = source_of(near, random);
+    out.word(1 + own.skewed(6));
+    out.word(type_pointer(near, own));
+    if (own.chance(texts_of_1024)) {
+      const size_t size = next_word(near, own, text);
       out.word(size);
-      out.word(random.chance(480) ? random.next() : ~0ull);
+      out.word(own.chance(400) ? own.next() : ~0ull);
       out.word(0xe4);
       out.word(0);
       out.bytes(text.data(), size);
       out.zeroes(1);
       out.align(16);
     } else {
-      out.word(pointer(near, random));
-      out.word(random.chance(600) ? pointer(near, random) : 0);
-      out.word(random.skewed(300));
-      out.word(0);
+      out.word(pointer(near, own));
+      out.word(own.chance(400) ? pointer(near, own) : 0);
+      out.word(own.skewed(300));
+      out.zeroes(unused);
     }
   }
 }
 
 void tagged(const Neighbourhood& near, Random& random, PageWriter& out) noexcept {
+  const uint64_t bound = 1ull << (near.seed % 14);
   while (!out.full()) {
-    const uint64_t length = 4 + random.skewed(120);
-    const bool integers = random.chance(512);
+    Random own = source_of(near, random);
+    const uint64_t length = 2 + own.skewed(60);
+    const bool integers = own.chance(600);
     out.word(near.types | 1);
     out.word(length << 32);
     for (uint64_t i = 0; i < length; ++i) {
-      out.word(integers ? random.skewed(1u << 16) << 32 : pointer(near, random) | 1);
+      out.word(integers ? own.skewed(bound) << 32 : pointer(near, own) | 1);
     }
   }
 }
@@ -131,12 +149,12 @@ void hash_table(const Neighbourhood& near, Random& random, PageWriter& out) noex
 
 void text(const Neighbourhood& near, Random& random, PageWriter& out) noexcept {
   std::array<char, 32> word;
-  for (uint64_t i = 1; !out.full(); ++i) {
-    out.bytes(word.data(), next_word(near, random, word));
-    if (random.chance(60)) {
-      out.bytes(",\n        \"", 2 + near.seed % 8);
-    } else {
-      out.byte(' ');
+  while (!out.full()) {
+    Random own = source_of(near, random);
+    out.bytes("\n                ", 1 + 2 * own.below(7));
+    for (uint64_t words = 1 + own.below(9); words > 0; --words) {
+      out.bytes(word.data(), next_word(near, own, word));
+      out.byte(own.chance(120) ? ',' : ' ');
     }
   }
 }
@@ -144,13 +162,16 @@ void text(const Neighbourhood& near, Random& random, PageWriter& out) noexcept {
 void wide_text(const Neighbourhood& near, Random& random, PageWriter& out) noexcept {
   std::array<char, 32> word;
   while (!out.full()) {
-    const size_t size = next_word(near, random, word);
-    for (size_t i = 0; i < size; ++i) {
-      out.byte(static_cast<unsigned char>(word[i]));
+    Random own = source_of(near, random);
+    for (uint64_t words = 1 + own.below(6); words > 0; --words) {
+      const size_t size = next_word(near, own, word);
+      for (size_t i = 0; i < size; ++i) {
+        out.byte(static_cast<unsigned char>(word[i]));
+        out.byte(0);
+      }
+      out.byte(' ');
       out.byte(0);
     }
-    out.byte(' ');
-    out.byte(0);
   }
 }
 
@@ -163,12 +184,12 @@ void rows(const Neighbourhood& near, Random& random, PageWriter& out) noexcept {
     for (unsigned shift : {16u, 8u, 0u})
       out.byte(static_cast<unsigned>(key >> shift) & 0xff);
     const uint64_t amount = random.next();
-    out.bytes(&amount, 3 + near.seed % 4);
+    out.bytes(&amount, 2 + near.seed % 3);
     out.bytes("SKU-", 4);
     out.bytes(word.data(), spell_number(random.below(99999), word));
-    out.bytes(word.data(), next_word(near, random, word));
+    out.bytes(word.data(), spell(near, random.skewed(100), word));
     out.byte(' ');
-    out.bytes(word.data(), next_word(near, random, word));
+    out.bytes(word.data(), spell(near, random.skewed(100), word));
   }
 }
 

@@ -70,6 +70,8 @@ struct Neighbourhood {
   uint64_t types = 0;         // where their type descriptors lie
   uint32_t words = 0;         // size of the vocabulary
   uint32_t record_words = 0;  // size of its records in 8-byte words
+  // Of 1024 things, how many are copies of one that is elsewhere in the neighbourhood, too.
+  uint32_t copies_of_1024 = 0;
 };
 
 enum class Kind : uint8_t {

@@ -62,8 +62,8 @@ public class Corpus {
   }
 
   public static void main(String[] arguments) throws Exception {
-    // The collector leaves as much again in free parts of the heap, classes and compiled code.
-    long target = Long.parseLong(arguments[0]) * (1 << 20) * 2 / 5;
+    // Classes, compiled code and free parts of a small heap take 70 MiB besides.
+    long target = (Math.max(Long.parseLong(arguments[0]) - 70, 0) * 3 / 2 + 20) << 20;
     Runtime runtime = Runtime.getRuntime();
     Random random = new Random(12345);
     List<Object> kept = new ArrayList<>();
