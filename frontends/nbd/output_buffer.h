@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-#include "base/check.h"
+#include "base/base.h"
 #include "frontends/nbd/protocol.h"
 
 namespace tuck::nbd {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/check.h"
+#include "base/base.h"
 #include "frontends/nbd/output_buffer.h"
 
 namespace tuck::nbd {
