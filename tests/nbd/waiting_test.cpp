@@ -1,6 +1,9 @@
 // Requests that have to wait for room: the memory source holds back the frames that stores need.
 #include <gtest/gtest.h>
 
+#include <condition_variable>
+#include <mutex>
+#include <string_view>
 #include <thread>
 
 #include "tests/nbd/clients.h"
@@ -14,7 +17,50 @@ namespace {
 
 constexpr uint64_t kReserve = 256u << 10;
 
-TestServerOptions waiting_for_reserve(TestSource& source) {
+// Holds back the pool's frames, and only those: tables grow as ever.
+class SlowPool final : public MemorySource {
+ public:
+  Result<std::byte*, Error> reserve(size_t bytes, const char* purpose) noexcept override {
+    auto at = source_.reserve(bytes, purpose);
+    if (at.ok() && std::string_view(purpose) == "the pool") {
+      pool_ = *at;
+      pool_end_ = *at + bytes;
+    }
+    return at;
+  }
+  void unreserve(std::byte* at, size_t bytes) noexcept override { source_.unreserve(at, bytes); }
+  Errc populate(std::byte* at, size_t bytes) noexcept override {
+    if (at >= pool_ && at < pool_end_) {
+      std::unique_lock lock(mutex_);
+      let_go_.wait(lock, [this] { return !holding_; });
+    }
+    return source_.populate(at, bytes);
+  }
+  void release(std::byte* at, size_t bytes) noexcept override { source_.release(at, bytes); }
+
+  void hold() {
+    const std::lock_guard lock(mutex_);
+    ASSERT_NE(pool_, nullptr) << "no reservation is called \"the pool\"";
+    holding_ = true;
+  }
+  void let_go() {
+    {
+      const std::lock_guard lock(mutex_);
+      holding_ = false;
+    }
+    let_go_.notify_all();
+  }
+
+ private:
+  TestSource source_;
+  std::byte* pool_ = nullptr;
+  std::byte* pool_end_ = nullptr;
+  std::mutex mutex_;
+  std::condition_variable let_go_;
+  bool holding_ = false;
+};
+
+TestServerOptions waiting_for_reserve(SlowPool& source) {
   TestServerOptions options;
   options.engine.memory = &source;
   options.engine.reserve_bytes = kReserve;
@@ -34,7 +80,7 @@ Bytes noise(uint64_t of, size_t bytes) {
 }
 
 TEST(NbdWaiting, TwoConnectionsWaitAndBothGoOn) {
-  TestSource source;
+  SlowPool source;
   {
     TestServer server(waiting_for_reserve(source));
     Client first;
@@ -43,9 +89,9 @@ TEST(NbdWaiting, TwoConnectionsWaitAndBothGoOn) {
     for (Client* client : {&first, &second, &reader}) {
       ASSERT_EQ(client->connect(server.unix_uri()), 0) << nbd_get_error();
     }
+    source.hold();
     const Bytes before = noise(seed(), 4096);
     ASSERT_EQ(reader.write(40u << 20, before), 0);
-    source.hold_populate();
     const Bytes data_one = noise(seed() + 1, 4 << 20);
     const Bytes data_two = noise(seed() + 2, 4 << 20);
     int error_one = -1;
@@ -56,7 +102,7 @@ TEST(NbdWaiting, TwoConnectionsWaitAndBothGoOn) {
     // Meanwhile the worker has time for others.
     EXPECT_EQ(reader.must_read(40u << 20, 4096), before);
     EXPECT_EQ(reader.flush(), 0);
-    source.let_populate();
+    source.let_go();
     one.join();
     two.join();
     EXPECT_EQ(error_one, 0);
@@ -67,12 +113,12 @@ TEST(NbdWaiting, TwoConnectionsWaitAndBothGoOn) {
 }
 
 TEST(NbdWaiting, AClientMayVanishWhileItsRequestWaits) {
-  TestSource source;
+  SlowPool source;
   {
     TestServer server(waiting_for_reserve(source));
     RawClient client(server.socket_path());
     ASSERT_TRUE(client.go());
-    source.hold_populate();
+    source.hold();
     const Bytes data = noise(seed(), 2 << 20);
     ASSERT_TRUE(client.send(request(1, 1, 0, 2 << 20)));
     std::thread sender([&] {
@@ -82,7 +128,7 @@ TEST(NbdWaiting, AClientMayVanishWhileItsRequestWaits) {
     client.send_no_more();
     sender.join();
     client.hang_up();
-    source.let_populate();
+    source.let_go();
     EXPECT_TRUE(eventually([&] { return server.report().connections_now == 0; }));
     Client other;
     ASSERT_EQ(other.connect(server.unix_uri()), 0);
@@ -92,12 +138,12 @@ TEST(NbdWaiting, AClientMayVanishWhileItsRequestWaits) {
 }
 
 TEST(NbdWaiting, StopWaitsForTheTicketNotForTheClient) {
-  TestSource source;
+  SlowPool source;
   {
     TestServer server(waiting_for_reserve(source));
     Client client;
     ASSERT_EQ(client.connect(server.unix_uri()), 0);
-    source.hold_populate();
+    source.hold();
     const Bytes data = noise(seed(), 128 << 10);
     int error = -1;
     std::thread writer([&] {
@@ -108,7 +154,7 @@ TEST(NbdWaiting, StopWaitsForTheTicketNotForTheClient) {
     });
     EXPECT_TRUE(eventually([&] { return server.report().requests_pending == 1; }));
     std::thread stopper([&] { server.stop(); });
-    source.let_populate();
+    source.let_go();
     stopper.join();
     writer.join();
     EXPECT_EQ(server.report().connections_now, 0u);
