@@ -108,11 +108,12 @@ void Connection::react(Progress progress) noexcept {
   switch (progress) {
     case Progress::needs_input:
       if (hung_up_) {
-        const bool inside =
-            in_.size() != 0 || phase_ == Phase::negotiating || transmission_->inside_request();
-        close_when_sent(inside ? "hung up in the middle" : nullptr);
+        if (phase_ == Phase::negotiating || in_.size() != 0 || transmission_->inside_request()) {
+          hung_up_or_lost("it hung up in the middle");
+        }
+        close_when_sent();
       } else if (draining_) {
-        close_when_sent(nullptr);
+        close_when_sent();
       } else {
         receive();
       }
@@ -127,11 +128,11 @@ void Connection::react(Progress progress) noexcept {
       parked_ = true;
       break;
     case Progress::disconnected:
-      close_when_sent(nullptr);
+      close_when_sent();
       break;
     case Progress::broken:
-      close_when_sent(phase_ == Phase::negotiating ? negotiation_->close_reason()
-                                                   : transmission_->reason());
+      blame(phase_ == Phase::negotiating ? negotiation_->close_reason() : transmission_->reason());
+      close_when_sent();
       break;
   }
 }
@@ -210,9 +211,8 @@ void Connection::on_tick(uint64_t now) noexcept {
     send();
   }
   if (deadline_ == 0 || now < deadline_) return;
-  deadline_ = 0;
   if (phase_ == Phase::negotiating && !draining_) {
-    close_when_sent("took too long to negotiate");
+    blame("took too long to negotiate");
   } else {
     worker_->log().write(spdlog::level::info, "client {}: did not take its replies in time",
                          number_);
@@ -225,7 +225,7 @@ void Connection::drain(uint64_t deadline) noexcept {
   deadline_ = deadline;
   worker_->want_ticks();
   if (phase_ == Phase::negotiating) {
-    close_when_sent(nullptr);
+    close_when_sent();
   } else if (receiving_) {
     worker_->cancel_receive(*this);
   }
@@ -233,14 +233,18 @@ void Connection::drain(uint64_t deadline) noexcept {
 
 // --- The end ---------------------------------------------------------------------------------
 
-// A reason is the client's fault, or its misfortune; without one it is an orderly goodbye.
-void Connection::close_when_sent(const char* reason) noexcept {
-  if (reason != nullptr) {
-    WorkerCounters& counters = worker_->counters();
-    (phase_ == Phase::negotiating ? counters.negotiations_failed : counters.connections_broken)
-        .add(1);
-    worker_->log().write(spdlog::level::warn, "client {}: connection closed: {}", number_, reason);
-  }
+// Whatever ends a connection may give it back: each of these is the last thing that a function
+// does.
+
+// The client's fault, or its misfortune.
+void Connection::blame(const char* reason) noexcept {
+  WorkerCounters& counters = worker_->counters();
+  (phase_ == Phase::negotiating ? counters.negotiations_failed : counters.connections_broken)
+      .add(1);
+  worker_->log().write(spdlog::level::warn, "client {}: connection closed: {}", number_, reason);
+}
+
+void Connection::close_when_sent() noexcept {
   phase_ = Phase::closing;
   const uint64_t latest = worker_->now() + kCloseTimeNs;
   deadline_ = draining_ && deadline_ != 0 ? std::min(deadline_, latest) : latest;
@@ -249,21 +253,24 @@ void Connection::close_when_sent(const char* reason) noexcept {
   finish_if_done();
 }
 
+// Going away while negotiating is everybody's right: port scans do it, and some clients that have
+// only asked for a list.
+void Connection::hung_up_or_lost(const char* how) noexcept {
+  if (phase_ == Phase::transmission) worker_->counters().connections_broken.add(1);
+  const auto level = phase_ == Phase::transmission ? spdlog::level::info : spdlog::level::debug;
+  worker_->log().write(level, "client {}: connection lost: {}", number_, how);
+}
+
 void Connection::lost(int error) noexcept {
-  if (phase_ == Phase::closing) {
-    give_up();
-    return;
-  }
-  discard_output_ = true;
-  close_when_sent(std::strerror(error));
-  if (phase_ == Phase::closing) give_up();
+  if (phase_ != Phase::closing) hung_up_or_lost(std::strerror(error));
+  give_up();
 }
 
 // Nothing more is sent; what is under way in the ring is called back.
 void Connection::give_up() noexcept {
-  if (phase_ == Phase::idle) return;
   phase_ = Phase::closing;
   discard_output_ = true;
+  deadline_ = 0;
   if (is_socket_) shutdown(input_fd_, SHUT_RDWR);
   if (receiving_) worker_->cancel_receive(*this);
   if (sending_) worker_->cancel_send(*this);

@@ -62,7 +62,9 @@ class alignas(64) Connection {
   void begin_transmission() noexcept;
   void receive() noexcept;
   void send() noexcept;
-  void close_when_sent(const char* reason) noexcept;
+  void blame(const char* reason) noexcept;
+  void hung_up_or_lost(const char* how) noexcept;
+  void close_when_sent() noexcept;
   void lost(int error) noexcept;
   void give_up() noexcept;
   void finish_if_done() noexcept;

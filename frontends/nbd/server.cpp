@@ -95,7 +95,7 @@ void Server::Impl::take(int fd) noexcept {
   if (connection == nullptr) {
     refused_.fetch_add(1, std::memory_order_relaxed);
     log_.write(spdlog::level::warn,
-               "client {}: refused, there are {} connections already (--connections-max)", number,
+               "client {}: refused, there are {} connections already (--connections)", number,
                options_.connections_max);
     close(fd);
     return;

@@ -47,6 +47,7 @@ Status Worker::open() {
 // --- Any thread ------------------------------------------------------------------------------
 
 void Worker::post(Connection& connection) noexcept {
+  posting_.fetch_add(1, std::memory_order_relaxed);
   Connection* head = inbox_.load(std::memory_order_relaxed);
   do {
     connection.next_in_inbox.store(head, std::memory_order_relaxed);
@@ -55,6 +56,8 @@ void Worker::post(Connection& connection) noexcept {
                                          std::memory_order_relaxed));
   // Whoever found the inbox empty wakes the worker; the others have been woken for already.
   if (head == nullptr) write_wake();
+  // Release: pairs with the end of run(). The last touch of this object.
+  posting_.fetch_sub(1, std::memory_order_release);
 }
 
 void Worker::stop(std::chrono::nanoseconds grace) noexcept {
@@ -80,6 +83,10 @@ void Worker::run() noexcept {
     ring_.drain([this](uint64_t user_data, int result) { on_completion(user_data, result); });
     run_ready();
   }
+  // A ticket's last notification may have been taken from the inbox, for another's wake-up, before
+  // its thread has written its own.
+  while (posting_.load(std::memory_order_acquire) != 0)
+    std::this_thread::yield();
 }
 
 void Worker::wait() noexcept {

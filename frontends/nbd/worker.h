@@ -90,6 +90,8 @@ class Worker {
 
   // Connections posted by other threads; the last one first.
   std::atomic<Connection*> inbox_{nullptr};
+  // Threads that are inside post(): the worker stays until they have left.
+  std::atomic<unsigned> posting_{0};
   std::atomic<unsigned> load_{0};
   std::atomic<bool> stop_asked_{false};
   std::atomic<int64_t> grace_ns_{0};
