@@ -96,7 +96,7 @@ TEST(StatsText, TopShowsRates) {
   const Json before = to_json(test::sample_figures());
   ServerFigures later = test::sample_figures();
   later.server->operations[1].requests += 3000;
-  later.server->operations[1].bytes += 3000 * kPageSize;
+  later.server->operations[1].bytes += uint64_t{3000} * kPageSize;
   const std::string text = render_top(to_json(later), before, 2.0);
   const Words write = line_of(text, "write");
   ASSERT_GE(write.size(), 5u) << text;
