@@ -10,7 +10,8 @@ namespace tuck::engine {
 
 enum class CodecKind : uint8_t { none = 0, lz4 = 1, zstd = 2 };
 
-struct CodecSetting {
+// Aligned to its size: clang makes an atomic of it one instruction only then.
+struct alignas(8) CodecSetting {
   CodecKind kind = CodecKind::lz4;
   // lz4: acceleration, 1 (densest) … 65536. zstd: level, −131072 … 22 without 0. none: 0.
   int level = 1;
