@@ -143,6 +143,9 @@ RunResult Engine::store_if(const Pin& pin, AreaId area, SlotIndex slot, uint32_t
 Stats Engine::stats() const {
   return impl_->stats();
 }
+bool Engine::fetch_room() noexcept {
+  return impl_->fetch_room();
+}
 void Engine::maintain() noexcept {
   impl_->maintain();
 }

@@ -172,6 +172,10 @@ class Engine {
 
   // --- Housekeeping ----------------------------------------------------------------------------
   Stats stats() const;
+  // For a store_if() that was refused with no_space, after its pin has ended: frees what is
+  // retired, and brings ready frames together. Whether it is worth trying once more. store() does
+  // it by itself. No pin may be held.
+  bool fetch_room() noexcept;
   // One round of what the background thread does: give back what was retired, refill or trim the
   // reserve, wake waiting tickets. Any thread; one at a time, a second caller returns at once.
   void maintain() noexcept;

@@ -78,6 +78,7 @@ class EngineImpl {
                   Ticket* ticket) noexcept;
   RunResult store_if(PinState& pin, AreaId id, SlotIndex slot, uint32_t pages,
                      const std::byte* data, const Entry* seen, Ticket* ticket) noexcept;
+  bool fetch_room() noexcept;
   // load.cpp
   RunResult load(AreaId id, SlotIndex slot, uint32_t pages, std::byte* out) noexcept;
   RunResult load(PinState& pin, AreaId id, SlotIndex slot, uint32_t pages, std::byte* out,
@@ -109,7 +110,6 @@ class EngineImpl {
   Result<Entry> prepare_page(const Area& area, CodecSetting codec, SlotIndex slot,
                              const std::byte* page, CodecContext& context) noexcept;
   void discard(std::span<const Entry> unpublished) noexcept;
-  bool fetch_room() noexcept;
   Errc give_up(Errc code, Ticket* ticket, PinState& pin) noexcept;
 
   // publish.cpp: the only place where entries change.

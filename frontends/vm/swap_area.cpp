@@ -111,16 +111,22 @@ ByteResult SwapArea::read(uint64_t offset, std::span<std::byte> out, Ticket* tic
 ByteResult SwapArea::merge_page(uint64_t offset, std::span<const std::byte> data,
                                 Ticket* ticket) noexcept {
   std::array<std::byte, kPageSize> page;
-  for (;;) {
-    const engine::Pin pin = engine_.pin();
-    Entry seen;
-    const RunResult loaded = engine_.load(pin, area_, slot_of(offset), 1, page.data(), &seen);
-    if (loaded.code != Errc::ok) return {loaded.code, 0};
-    std::memcpy(page.data() + offset % kPageSize, data.data(), data.size());
-    const RunResult stored =
-        engine_.store_if(pin, area_, slot_of(offset), 1, page.data(), &seen, ticket);
+  for (bool fetched_room = false;;) {
+    RunResult stored;
+    {
+      const engine::Pin pin = engine_.pin();
+      Entry seen;
+      const RunResult loaded = engine_.load(pin, area_, slot_of(offset), 1, page.data(), &seen);
+      if (loaded.code != Errc::ok) return {loaded.code, 0};
+      std::memcpy(page.data() + offset % kPageSize, data.data(), data.size());
+      stored = engine_.store_if(pin, area_, slot_of(offset), 1, page.data(), &seen, ticket);
+    }
     // Another writer came between; it has made progress, so this loop ends.
     if (stored.code == Errc::changed) continue;
+    if (stored.code == Errc::no_space && !fetched_room && engine_.fetch_room()) {
+      fetched_room = true;
+      continue;
+    }
     return {stored.code, stored.code == Errc::ok ? data.size() : 0};
   }
 }
