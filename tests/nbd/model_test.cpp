@@ -205,7 +205,7 @@ void play(const TestServerOptions& base) {
   const auto stripes = cut(random);
   run_threads(kThreads, [&](uint32_t index) {
     Player player(server, index, stripes[index], oracle);
-    const uint32_t steps = scaled(8000);
+    const uint32_t steps = scaled(12'000);
     for (uint32_t i = 0; i < steps && !testing::Test::HasFailure(); ++i) {
       if (!player.step()) break;
     }
