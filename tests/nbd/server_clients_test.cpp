@@ -117,7 +117,7 @@ TEST(NbdClients, TooManyAreTurnedAwayUntilOneLeaves) {
 
 TEST(NbdClients, NegotiatingForeverIsNotPossible) {
   TestServerOptions options;
-  options.server.negotiation_time_max = std::chrono::milliseconds(100);
+  options.server.negotiation_time_max = std::chrono::milliseconds(1000);
   TestServer server(std::move(options));
   RawClient patient(server.socket_path());
   ASSERT_TRUE(patient.go());
