@@ -53,10 +53,11 @@ struct OperationReport {
 struct ServerReport {
   uint64_t connections_now = 0;
   uint64_t connections_accepted = 0;
-  uint64_t connections_refused = 0;   // over connections_max
-  uint64_t negotiations_failed = 0;   // timed out, or closed for what the client sent
-  uint64_t connections_broken = 0;    // closed in transmission for what the client sent, or I/O errors
-  uint64_t requests_pending = 0;      // had to wait for room
+  uint64_t connections_refused = 0;  // over connections_max
+  uint64_t negotiations_failed = 0;  // timed out, or closed for what the client sent
+  uint64_t connections_broken =
+      0;                          // closed in transmission for what the client sent, or I/O errors
+  uint64_t requests_pending = 0;  // had to wait for room
   std::vector<OperationReport> operations;
 };
 

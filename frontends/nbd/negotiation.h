@@ -37,7 +37,7 @@ struct Negotiated {
 struct NegotiationLimits {
   uint32_t options_max = 64;
   uint32_t option_bytes_max = 128u << 10;  // the data of one option; more closes the connection
-  uint64_t bytes_max = 1u << 20;          // everything
+  uint64_t bytes_max = 1u << 20;           // everything
 };
 
 class Negotiation {
