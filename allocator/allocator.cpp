@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 
 #include "allocator/allocator_impl.h"
 
@@ -99,7 +100,7 @@ void Allocator::Impl::regroup(ClassState& state, ZspageId id) noexcept {
 
 Result<ZspageId> Allocator::Impl::make_zspage(uint32_t class_index) noexcept {
   const SizeClass& size_class = classes[class_index];
-  const auto id = zspages.get();
+  const auto id = zspages.get(options.wait_for_reserve);
   if (!id) return id.error();
   const auto frame = arena.take_run(size_class.frames);
   if (!frame) {
@@ -136,39 +137,55 @@ uint64_t Allocator::Impl::take_object(ClassState& state, uint32_t class_index) n
          8;
 }
 
+// An object of the class, from *fresh if nothing else has room; *fresh is then used up.
+std::optional<uint64_t> Allocator::Impl::try_take(uint32_t class_index, uint32_t payload_bytes,
+                                                  Owner owner, ZspageId* fresh) noexcept {
+  ClassState& state = states[class_index];
+  MutexLock guard(state.lock);
+  if (state.groups == 0 && *fresh != kNoZspage) {
+    ++state.zspages;
+    link(state, *fresh);
+    *fresh = kNoZspage;
+  }
+  if (state.groups == 0) return std::nullopt;
+  const uint64_t location = take_object(state, class_index);
+  state.payload_bytes += payload_bytes;
+  // Ours alone until it is published.
+  *reinterpret_cast<ObjectHeader*>(base + location * 8) = ObjectHeader(owner, state.generation++);
+  return location;
+}
+
+// At the limit: a place in a class of up to twice the size is better than a refusal.
+std::optional<uint64_t> Allocator::Impl::take_larger(uint32_t class_index, uint32_t payload_bytes,
+                                                     Owner owner) noexcept {
+  const uint32_t most = classes[class_index].object_bytes * 2;
+  ZspageId none = kNoZspage;
+  for (uint32_t i = class_index + 1; i < classes.count() && classes[i].object_bytes <= most; ++i) {
+    if (const auto location = try_take(i, payload_bytes, owner, &none)) return location;
+  }
+  return std::nullopt;
+}
+
 Result<uint64_t> Allocator::Impl::allocate(uint32_t payload_bytes, Owner owner) noexcept {
   TUCK_DCHECK(payload_bytes > 0 && payload_bytes + sizeof(ObjectHeader) <= kObjectBytesMax);
   const uint32_t class_index =
       classes.index_of(payload_bytes + static_cast<uint32_t>(sizeof(ObjectHeader)));
-  ClassState& state = states[class_index];
   ZspageId fresh = kNoZspage;
   for (;;) {
-    uint64_t location = 0;
-    bool taken = false;
-    {
-      MutexLock guard(state.lock);
-      if (state.groups == 0 && fresh != kNoZspage) {
-        ++state.zspages;
-        link(state, fresh);
-        fresh = kNoZspage;
-      }
-      if (state.groups != 0) {
-        location = take_object(state, class_index);
-        taken = true;
-        state.payload_bytes += payload_bytes;
-        // Ours alone until it is published.
-        *reinterpret_cast<ObjectHeader*>(base + location * 8) =
-            ObjectHeader(owner, state.generation++);
-      }
-    }
-    if (taken) {
+    if (const auto location = try_take(class_index, payload_bytes, owner, &fresh)) {
       // Another thread was quicker to bring a zspage.
       if (fresh != kNoZspage) drop_zspage(fresh);
-      return location;
+      return *location;
     }
     const auto made = make_zspage(class_index);
-    if (!made) return made.error();
-    fresh = *made;
+    if (made) {
+      fresh = *made;
+      continue;
+    }
+    if (made.error() == Errc::no_space) {
+      if (const auto location = take_larger(class_index, payload_bytes, owner)) return *location;
+    }
+    return made.error();
   }
 }
 
@@ -244,7 +261,10 @@ uint32_t Allocator::object_bytes(uint32_t payload_bytes) const noexcept {
 }
 
 bool Allocator::maintain() noexcept {
-  return impl_->arena.maintain();
+  bool changed = impl_->arena.maintain();
+  // A ready frame is of no use without a descriptor: at most one zspage a frame.
+  if (impl_->zspages.keep_ahead(impl_->arena.ready_frames() + kBlockFrames)) changed = true;
+  return changed;
 }
 
 bool Allocator::reserve_is_low() const noexcept {

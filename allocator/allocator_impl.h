@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 
 #include "allocator/allocator.h"
 #include "allocator/frame_arena.h"
@@ -38,6 +39,10 @@ struct Allocator::Impl {
   // A zspage of the class, with no object yet and in no list.
   Result<ZspageId> make_zspage(uint32_t class_index) noexcept;
   void drop_zspage(ZspageId id) noexcept;
+  std::optional<uint64_t> try_take(uint32_t class_index, uint32_t payload_bytes, Owner owner,
+                                   ZspageId* fresh) noexcept;
+  std::optional<uint64_t> take_larger(uint32_t class_index, uint32_t payload_bytes,
+                                      Owner owner) noexcept;
   uint64_t take_object(ClassState& state, uint32_t class_index) noexcept TUCK_REQUIRES(state.lock);
   // Frees one object; adds its zspage to *emptied (linked through next) when it was the last.
   void free_object(ClassState& state, const Object& object, ZspageId* emptied) noexcept

@@ -145,28 +145,38 @@ Result<uint32_t> FrameArena::take_run(uint32_t frames) noexcept {
 }
 
 Errc FrameArena::extend() noexcept {
-  if ((static_cast<uint64_t>(block_count_) + 1) * kBlockFrames > options_.frames) {
-    return Errc::no_space;
-  }
   constexpr size_t kGrain = ReservedArray<Block>::kGrain;
-  if ((block_count_ + 1) * sizeof(Block) > blocks_bytes_) {
-    if (blocks_.populate_bytes(blocks_bytes_, blocks_bytes_ + kGrain) != Errc::ok) {
-      return Errc::no_space;
-    }
-    blocks_bytes_ += kGrain;
+  MutexLock growing(growth_);
+  uint32_t block = 0;
+  size_t blocks_bytes = 0;
+  size_t page_map_bytes = 0;
+  {
+    MutexLock guard(lock_);
+    block = block_count_;
+    blocks_bytes = blocks_bytes_;
+    page_map_bytes = page_map_bytes_;
   }
-  if ((static_cast<size_t>(block_count_) + 1) * kBlockFrames * sizeof(PageMapWord) >
-      page_map_bytes_) {
-    if (page_map_.populate_bytes(page_map_bytes_, page_map_bytes_ + kGrain) != Errc::ok) {
-      return Errc::no_space;
-    }
-    page_map_bytes_ += kGrain;
+  const uint64_t blocks = uint64_t{block} + 1;
+  if (blocks * kBlockFrames > options_.frames) return Errc::no_space;
+  Errc code = Errc::ok;
+  if (blocks * sizeof(Block) > blocks_bytes) {
+    code = blocks_.populate_bytes(blocks_bytes, blocks_bytes + kGrain);
+    if (code == Errc::ok) blocks_bytes += kGrain;
   }
-  Block& b = blocks_[block_count_];
+  if (code == Errc::ok && blocks * kBlockFrames * sizeof(PageMapWord) > page_map_bytes) {
+    code = page_map_.populate_bytes(page_map_bytes, page_map_bytes + kGrain);
+    if (code == Errc::ok) page_map_bytes += kGrain;
+  }
+  MutexLock guard(lock_);
+  blocks_bytes_ = blocks_bytes;
+  page_map_bytes_ = page_map_bytes;
+  if (code != Errc::ok) return Errc::no_space;
+  Block& b = blocks_[block];
   b.free = ~0ull;
   b.populated = 0;
   b.longest[kReady] = b.longest[kBare] = 0;
-  relist(block_count_++);
+  relist(block);
+  block_count_ = block + 1;
   return Errc::ok;
 }
 
@@ -204,15 +214,17 @@ Result<uint32_t> FrameArena::populate_run(uint32_t frames) noexcept {
   uint32_t block = kNone;
   uint64_t run = 0;
   uint64_t wanted = 0;
-  {
-    MutexLock guard(lock_);
-    block = find_block(kBare, frames);
-    if (block == kNone) {
-      if (extend() != Errc::ok) return Errc::no_space;
+  while (block == kNone) {
+    {
+      MutexLock guard(lock_);
       block = find_block(kBare, frames);
+      if (block != kNone) {
+        wanted = take_bare(block, frames, &run);
+        if (wanted == 0) return Errc::no_space;
+      }
     }
-    wanted = take_bare(block, frames, &run);
-    if (wanted == 0) return Errc::no_space;
+    // Another thread may be quicker to take from the new block; then there is one more.
+    if (block == kNone && extend() != Errc::ok) return Errc::no_space;
   }
   const uint64_t failed = populate_mask(block, wanted);
   MutexLock guard(lock_);
@@ -275,19 +287,18 @@ bool FrameArena::refill_one() noexcept {
   uint32_t block = kNone;
   uint64_t run = 0;
   uint64_t wanted = 0;
-  {
-    MutexLock guard(lock_);
-    if (populated_frames() + kBlockFrames > options_.limit_frames) return false;
-    // Whole blocks: they serve zspages of every length.
-    block = find_block(kBare, kBlockFrames);
-    if (block == kNone) {
-      if (extend() != Errc::ok) {
-        starved_.store(true, std::memory_order_relaxed);
-        return false;
-      }
-      block = block_count_ - 1;
+  while (block == kNone) {
+    {
+      MutexLock guard(lock_);
+      if (populated_frames() + kBlockFrames > options_.limit_frames) return false;
+      // Whole blocks: they serve zspages of every length.
+      block = find_block(kBare, kBlockFrames);
+      if (block != kNone) wanted = take_bare(block, kBlockFrames, &run);
     }
-    wanted = take_bare(block, kBlockFrames, &run);
+    if (block == kNone && extend() != Errc::ok) {
+      starved_.store(true, std::memory_order_relaxed);
+      return false;
+    }
   }
   const uint64_t failed = populate_mask(block, wanted);
   MutexLock guard(lock_);

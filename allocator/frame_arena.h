@@ -4,8 +4,8 @@
 // finding one is arithmetic on one word. Blocks with room are kept in lists by their longest run:
 // `ready` by free frames that are populated, `bare` by those that are not.
 //
-// No system call happens under the lock but the growth of metadata (one in 2 MiB of pool): a
-// run is taken out first, populated or released, and put back.
+// No system call happens under the lock: a run is taken out first, populated or released, and put
+// back. Metadata grows under a lock of its own (once in 2 MiB of pool).
 #pragma once
 
 #include <array>
@@ -99,7 +99,8 @@ class FrameArena {
   void relist(uint32_t block) noexcept TUCK_REQUIRES(lock_);
   void unlink(Kind kind, uint32_t block) noexcept TUCK_REQUIRES(lock_);
   void link(Kind kind, uint32_t block, uint32_t longest) noexcept TUCK_REQUIRES(lock_);
-  Errc extend() noexcept TUCK_REQUIRES(lock_);
+  // Adds a block of bare frames.
+  Errc extend() noexcept TUCK_EXCLUDES(growth_, lock_);
   // Takes bare frames of a block out for populating: a run of `frames`, which there is, and with it
   // all of the block's if the limit allows. 0 when the limit does not allow the run.
   uint64_t take_bare(uint32_t block, uint32_t frames, uint64_t* run) noexcept TUCK_REQUIRES(lock_);
@@ -118,8 +119,10 @@ class FrameArena {
   const ReservedArray<PageMapWord> page_map_;
   const Options options_;
 
+  Mutex growth_{LockRank::growth};
   mutable Mutex lock_{LockRank::arena};
   std::array<Lists, 2> lists_ TUCK_GUARDED_BY(lock_);
+  // These three change with growth_ held as well.
   uint32_t block_count_ TUCK_GUARDED_BY(lock_) = 0;  // blocks [0, block_count_) exist
   size_t blocks_bytes_ TUCK_GUARDED_BY(lock_) = 0;   // populated
   size_t page_map_bytes_ TUCK_GUARDED_BY(lock_) = 0;

@@ -48,26 +48,60 @@ uint32_t Zspage::room_count() const noexcept {
 ZspageTable::ZspageTable(ReservedArray<Zspage> zspages, uint32_t count_max) noexcept
     : count_max_(count_max), zspages_(std::move(zspages)) {}
 
-Result<ZspageId> ZspageTable::get() noexcept {
-  MutexLock guard(lock_);
-  if (free_ != kNoZspage) {
-    const ZspageId id = free_;
-    free_ = zspages_[id].next;
-    return id;
+Result<ZspageId> ZspageTable::get(bool populated_only) noexcept {
+  for (;;) {
+    size_t had = 0;
+    {
+      MutexLock guard(lock_);
+      if (free_ != kNoZspage) {
+        const ZspageId id = free_;
+        free_ = zspages_[id].next;
+        --free_count_;
+        return id;
+      }
+      if (count_ == count_max_) return Errc::no_space;
+      if ((count_ + size_t{1}) * sizeof(Zspage) <= populated_bytes_) return count_++;
+      if (populated_only) return starved_ ? Errc::no_space : Errc::pending;
+      had = populated_bytes_;
+    }
+    if (const Errc code = grow(had); code != Errc::ok) return code;
   }
-  if (count_ == count_max_) return Errc::no_space;
-  if ((count_ + 1) * sizeof(Zspage) > populated_bytes_) {
-    const size_t upto = std::min(populated_bytes_ + kGrowBytes, zspages_.size_bytes());
-    if (zspages_.populate_bytes(populated_bytes_, upto) != Errc::ok) return Errc::no_space;
-    populated_bytes_ = upto;
-  }
-  return count_++;
 }
 
 void ZspageTable::put(ZspageId id) noexcept {
   MutexLock guard(lock_);
   zspages_[id].next = free_;
   free_ = id;
+  ++free_count_;
+}
+
+bool ZspageTable::keep_ahead(uint64_t count) noexcept {
+  bool changed = false;
+  for (;;) {
+    size_t had = 0;
+    {
+      MutexLock guard(lock_);
+      const uint64_t unused = populated_bytes_ / sizeof(Zspage) - count_ + free_count_;
+      if (unused >= count || populated_bytes_ == zspages_.size_bytes()) return changed;
+      had = populated_bytes_;
+    }
+    if (grow(had) != Errc::ok) return changed;
+    changed = true;
+  }
+}
+
+Errc ZspageTable::grow(size_t had) noexcept {
+  MutexLock growing(growth_);
+  {
+    MutexLock guard(lock_);
+    if (populated_bytes_ > had) return Errc::ok;
+  }
+  const size_t upto = std::min(had + kGrowBytes, zspages_.size_bytes());
+  const Errc code = zspages_.populate_bytes(had, upto);
+  MutexLock guard(lock_);
+  starved_ = code != Errc::ok;
+  if (code == Errc::ok) populated_bytes_ = upto;
+  return code;
 }
 
 uint64_t ZspageTable::resident_bytes() const noexcept {

@@ -51,21 +51,30 @@ class ZspageTable {
   ZspageTable(ReservedArray<Zspage> zspages, uint32_t count_max) noexcept;
 
   Zspage& operator[](ZspageId id) const noexcept { return zspages_[id]; }
-  // Errors: no_space.
-  Result<ZspageId> get() noexcept TUCK_EXCLUDES(lock_);
+  // Errors: no_space; with populated_only, which takes what keep_ahead() brought, pending.
+  Result<ZspageId> get(bool populated_only) noexcept TUCK_EXCLUDES(growth_, lock_);
   void put(ZspageId id) noexcept TUCK_EXCLUDES(lock_);
+  // Populates until so many descriptors can be had without; whether there was anything to do.
+  bool keep_ahead(uint64_t count) noexcept TUCK_EXCLUDES(growth_, lock_);
   uint64_t resident_bytes() const noexcept TUCK_EXCLUDES(lock_);
 
  private:
   static constexpr size_t kGrowBytes = 16u << 10;
 
+  // Populates more, unless more than `had` bytes are there by now.
+  Errc grow(size_t had) noexcept TUCK_EXCLUDES(growth_, lock_);
+
   // Constant after construction.
   const uint32_t count_max_;
   const ReservedArray<Zspage> zspages_;
+  Mutex growth_{LockRank::growth};
   mutable Mutex lock_{LockRank::zspages};
   ZspageId free_ TUCK_GUARDED_BY(lock_) = kNoZspage;  // linked through next
-  uint32_t count_ TUCK_GUARDED_BY(lock_) = 0;         // ever handed out
-  size_t populated_bytes_ TUCK_GUARDED_BY(lock_) = 0;
+  uint32_t free_count_ TUCK_GUARDED_BY(lock_) = 0;
+  uint32_t count_ TUCK_GUARDED_BY(lock_) = 0;          // ever handed out
+  size_t populated_bytes_ TUCK_GUARDED_BY(lock_) = 0;  // changes with growth_ held as well
+  // The last attempt to grow failed: nobody need wait for the next.
+  bool starved_ TUCK_GUARDED_BY(lock_) = false;
 };
 
 }  // namespace tuck::allocator

@@ -15,7 +15,9 @@ enum class LockRank : uint8_t {
   maintenance,  // engine: one round of background work at a time
   tickets,      // engine: who waits for room
   group,        // engine: publication of the entries of 16 slots
+  leaves,       // engine: a leaf of a slot table being populated
   size_class,   // allocator: one class's zspages
+  growth,       // allocator: metadata being populated, which may take the system's time
   zspages,      // allocator: descriptors handed out and taken back
   arena,        // allocator: free runs of frames
   log,          // a message may be written under any other lock

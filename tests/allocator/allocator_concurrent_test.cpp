@@ -165,5 +165,40 @@ TEST(AllocatorConcurrent, FirstZspageOfAClass) {
   }
 }
 
+// The system takes its time over whatever the background populates, frames, descriptors or maps:
+// nobody else waits for it.
+TEST(AllocatorConcurrent, AStalledSourceStopsNobody) {
+  TestSource source;
+  AllocatorOptions options;
+  options.memory = &source;
+  options.address_space_bytes = 1ull << 30;
+  options.reserve_bytes = 1u << 18;
+  options.wait_for_reserve = true;
+  const auto allocator = make_allocator(options);
+  std::vector<Object> objects;
+  for (uint32_t round = 0; round < 60; ++round) {
+    source.hold_populate();
+    std::jthread background([&] { allocator->maintain(); });
+    for (;;) {
+      const auto location = allocator->allocate(4088, Owner{AreaId{1}, SlotIndex{round}});
+      if (!location) {
+        EXPECT_EQ(location.error(), Errc::pending);
+        break;
+      }
+      objects.push_back(Object{*location, 4088});
+    }
+    if (objects.size() > 10) {
+      allocator->free(std::span(objects).last(1));
+      objects.pop_back();
+    }
+    static_cast<void>(allocator->ledger());
+    source.let_populate();
+  }
+  EXPECT_GT(objects.size(), 1000u);
+  allocator->free(objects);
+  allocator->verify();
+  expect_ledger_is_true(*allocator, source);
+}
+
 }  // namespace
 }  // namespace tuck::allocator::test

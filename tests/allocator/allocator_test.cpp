@@ -252,6 +252,30 @@ TEST(Allocator, WaitsForTheReserveOnly) {
   model.check_all();
 }
 
+// However long the pool grows, allocate() leaves it to maintain() to populate anything, descriptors
+// and maps included.
+TEST(Allocator, NeverPopulatesWhileItWaits) {
+  TestSource source;
+  AllocatorOptions options = options_for(source);
+  options.reserve_bytes = 2 * kMiB;
+  options.wait_for_reserve = true;
+  const auto allocator = make_allocator(options);
+  Model model(*allocator, seed());
+  uint32_t waits = 0;
+  while (model.payload_bytes() < 30 * kMiB) {
+    const uint64_t calls = source.populate_calls();
+    // Many zspages of one frame: descriptors are used up fastest.
+    const Errc code = model.allocate(model.random().one_in(4) ? 4088 : 500);
+    ASSERT_EQ(source.populate_calls(), calls);
+    if (code == Errc::ok) continue;
+    ASSERT_EQ(code, Errc::pending);
+    ++waits;
+    allocator->maintain();
+  }
+  EXPECT_LT(waits, 40u) << "a round of maintenance brings as much as the reserve says";
+  model.check_all();
+}
+
 // Fails the n-th populate, for every n that the scenario reaches: the call that needed it says
 // no_space, nothing else changes, and when the source works again so does the allocator.
 void run_failing(uint64_t nth, bool all_that_follow, uint64_t* failures) {

@@ -294,6 +294,10 @@ TEST(EnginePending, CallbacksMayCallTheEngine) {
   Oracle oracle(*engine, area, 1024, seed());
   Caller caller{engine.get(), area};
   uint32_t waits = 0;
+  // The leaves are there, and then the background gets nothing until somebody waits.
+  ASSERT_EQ(oracle.store(0, 1024, PageKind::zero).code, Errc::ok);
+  const LetGo let_go(source);
+  source.hold_populate();
   for (uint32_t at = 0; at < 1000;) {
     const RunResult stored =
         oracle.store(at, std::min(20u, 1000 - at), PageKind::random, &caller.ticket);
@@ -301,9 +305,11 @@ TEST(EnginePending, CallbacksMayCallTheEngine) {
     if (stored.code == Errc::ok) continue;
     ASSERT_EQ(stored.code, Errc::pending);
     ++waits;
+    source.let_populate();
     while (caller.called.load() < waits)
       std::this_thread::yield();
   }
+  source.let_populate();
   EXPECT_GT(waits, 0u);
   EXPECT_EQ(caller.called.load(), waits);
   ASSERT_TRUE(oracle.check(0, 1000));
