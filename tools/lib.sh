@@ -74,12 +74,12 @@ configure() {
     (cd "$root" && cmake --preset "$1" --log-level=WARNING >/dev/null)
 }
 
-# build PRESET [TARGET...]: shows its progress to a person, and its errors to everyone.
+# build PRESET [TARGET...]: shows its progress to a person, and all errors that there are to everyone.
 build() {
   local preset=$1 log
   shift
   log=$(mktemp)
-  local command=(cmake --build --preset "$preset" ${1+--target "$@"})
+  local command=(cmake --build --preset "$preset" ${1+--target "$@"} -- -k 0)
   if [[ -t 1 ]]; then
     configure "$preset" && (cd "$root" && "${command[@]}")
   elif (configure "$preset" && cd "$root" && "${command[@]}") >"$log" 2>&1; then
