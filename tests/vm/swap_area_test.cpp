@@ -33,12 +33,16 @@ class Disk {
       : bytes_(bytes), kinds_((bytes + kPageSize - 1) / kPageSize, ExtentKind::hole) {}
 
   void write(uint64_t offset, std::span<const std::byte> data) {
+    if (data.empty()) return;
+    if (data.empty()) return;
     std::copy(data.begin(), data.end(), bytes_.begin() + static_cast<std::ptrdiff_t>(offset));
     for (uint64_t page = offset / kPageSize; page * kPageSize < offset + data.size(); ++page) {
       look(page);
     }
   }
   void zero(uint64_t offset, uint64_t length, bool keep_allocated) {
+    if (length == 0) return;
+    if (length == 0) return;
     std::fill_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), length, std::byte{0});
     for (uint64_t page = offset / kPageSize; page * kPageSize < offset + length; ++page) {
       const bool whole = page * kPageSize >= offset && (page + 1) * kPageSize <= offset + length;
