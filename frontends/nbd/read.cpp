@@ -8,15 +8,9 @@ namespace tuck::nbd {
 
 namespace {
 
-// A long READ goes on when this much can be put in the send buffers.
-constexpr uint64_t kPieceBytes = 64u << 10;
 // BLOCK_STATUS reads one entry a page: this many cost about as much as compressing one page.
 constexpr uint64_t kLookedAtPagesAWorkPage = 256;
 constexpr uint64_t kLookBytes = uint64_t{kLookedAtPagesAWorkPage} * kWorkPagesMax * kPageSize;
-
-constexpr uint64_t pages_of(uint64_t bytes) noexcept {
-  return (bytes + kPageSize - 1) >> kPageShift;
-}
 
 }  // namespace
 

@@ -9,19 +9,12 @@ namespace tuck::nbd {
 
 namespace {
 
-// Payload is stored in pieces that end at these borders of the export, so that no unit (64 KiB at
-// most) is cut in two because its bytes came in two receives.
-constexpr uint64_t kPieceBytes = 64u << 10;
 // Freeing costs a small part of compressing; this much is one turn's work.
 constexpr uint64_t kFreeStepBytes = 4u << 20;
 constexpr uint64_t kFreedPagesAWorkPage = 16;
 static_assert(kFreeStepBytes / kPageSize / kFreedPagesAWorkPage == kWorkPagesMax);
 static_assert(kPieceBytes / kPageSize < kWorkPagesMax);
 static_assert(kPieceBytes + kRequestBytes < kReceiveBytes / 2);
-
-constexpr uint64_t pages_of(uint64_t bytes) noexcept {
-  return (bytes + kPageSize - 1) >> kPageShift;
-}
 
 // The bytes from offset on, at most `bytes`, that end at a multiple of border or at the end.
 constexpr uint64_t up_to_border(uint64_t offset, uint64_t bytes, uint64_t border) noexcept {
@@ -39,6 +32,7 @@ Transmission::Transmission(const Negotiated& negotiated, engine::Ticket& ticket,
 
 Progress Transmission::run(ReceiveBuffer& in, SendBuffers& out) noexcept {
   work_left_ = kWorkPagesMax;
+  requests_left_ = kRequestsATurnMax;
   for (;;) {
     if (const Step stop = step(in, out)) return *stop;
   }
@@ -74,6 +68,8 @@ Transmission::Step Transmission::step(ReceiveBuffer& in, SendBuffers& out) noexc
 
 Transmission::Step Transmission::take_header(ReceiveBuffer& in) noexcept {
   if (in.size() < kRequestBytes) return Progress::needs_input;
+  if (requests_left_ == 0) return Progress::yields;
+  --requests_left_;
   const auto request = parse_request(in.bytes().first<kRequestBytes>());
   if (!request) return broken("a request without the request magic");
   if (payload_too_long(*request)) return broken("a write with more payload than is allowed");
@@ -141,6 +137,10 @@ void Transmission::finish() noexcept {
   counters.latency.record(now > arrived_ns_ ? now - arrived_ns_ : 0);
 }
 
+void Transmission::note_arrival(const ReceiveBuffer& in) noexcept {
+  if (in.size() >= left()) arrived_ns_ = in.arrived_ns();
+}
+
 Transmission::Step Transmission::broken(const char* reason) noexcept {
   reason_ = reason;
   return Progress::broken;
@@ -186,6 +186,7 @@ Transmission::Step Transmission::write(ReceiveBuffer& in) noexcept {
     stage_ = Stage::reply;
     return std::nullopt;
   }
+  note_arrival(in);
   uint64_t bytes = std::min<uint64_t>(in.size(), left());
   const uint64_t end = position() + bytes;
   const uint64_t border = end - end % kPieceBytes;
@@ -205,6 +206,7 @@ Transmission::Step Transmission::write(ReceiveBuffer& in) noexcept {
 }
 
 Transmission::Step Transmission::drain(ReceiveBuffer& in) noexcept {
+  note_arrival(in);
   const uint64_t bytes = std::min<uint64_t>(in.size(), left());
   in.consume(static_cast<size_t>(bytes));
   done_ += bytes;

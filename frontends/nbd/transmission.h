@@ -29,6 +29,16 @@ enum class Progress : uint8_t {
 
 // How much one call of run() may decode or compress before other connections get their turn.
 inline constexpr uint32_t kWorkPagesMax = 64;
+// And how many requests it may begin: those that touch no page cost well under a microsecond each.
+inline constexpr uint32_t kRequestsATurnMax = 128;
+// Payload is stored in pieces that end at these borders of the export, so that no unit (64 KiB at
+// most) is cut in two because its bytes came in two receives. A long READ goes on when this much
+// can be put in the send buffers.
+inline constexpr uint64_t kPieceBytes = 64u << 10;
+
+constexpr uint64_t pages_of(uint64_t bytes) noexcept {
+  return (bytes + kPageSize - 1) >> kPageShift;
+}
 
 class Transmission {
  public:
@@ -84,6 +94,8 @@ class Transmission {
   // Takes what a call has done into account. True: it did all it was asked for.
   bool took(const vm::ByteResult& result) noexcept;
   void finish() noexcept;
+  // A request has arrived when its payload is there to the end.
+  void note_arrival(const ReceiveBuffer& in) noexcept;
 
   uint64_t position() const noexcept { return request_.offset + done_; }
   uint64_t left() const noexcept { return request_.length - done_; }
@@ -101,12 +113,13 @@ class Transmission {
   const char* reason_ = "";
 
   Stage stage_ = Stage::header;
-  uint32_t work_left_ = 0;  // pages, in this call of run()
+  uint32_t work_left_ = 0;      // pages, in this call of run()
+  uint32_t requests_left_ = 0;  // that this call may begin
 
   // The request being worked on.
   Request request_;
-  uint64_t done_ = 0;  // bytes of its range
-  uint64_t arrived_ns_ = 0;
+  uint64_t done_ = 0;        // bytes of its range
+  uint64_t arrived_ns_ = 0;  // when the last byte of it came
   WireError error_ = WireError::none;
   bool has_waited_ = false;
   bool header_sent_ = false;          // read_stream
