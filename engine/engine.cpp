@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include "engine/engine_impl.h"
 
@@ -15,14 +16,16 @@ AnonymousMemorySource& anonymous_memory() {
   return source;
 }
 
-// Address space of the pool: more than ever becomes resident, since a released frame's addresses
-// are not always of use to the next zspage.
+// Address space of the pool: 16 times what may become resident, so that a pool whose sparse zspages
+// are scattered over all its blocks still finds whole ones. Addresses cost nothing; at most what
+// an entry's location can name.
 uint64_t address_space_bytes(uint64_t limit_bytes) {
+  constexpr uint64_t kMost = 1ull << 40;
   constexpr uint64_t kLeast = 1ull << 30;
-  if (limit_bytes != 0) return std::max(limit_bytes * 2, kLeast);
   const auto physical = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
                         static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  return std::max(physical * 2, kLeast);
+  const uint64_t resident = limit_bytes != 0 ? limit_bytes : physical;
+  return std::clamp(std::min(resident, kMost / 16) * 16, kLeast, kMost);
 }
 
 // The longest payload whose class is smaller than a raw page's.
@@ -44,7 +47,19 @@ EngineImpl::EngineImpl(const EngineOptions& options, std::unique_ptr<allocator::
       compressed_bytes_max_(compressed_bytes_max(*pool_)),
       pins_(*pool_, std::move(pins)) {
   pool_->maintain();
-  if (options_.background_thread) thread_ = std::thread([this] { background(); });
+}
+
+Status EngineImpl::start_background() {
+  if (!options_.background_thread) return {};
+  // The one call here that reports by exception.
+  try {
+    thread_ = std::thread([this] { background(); });
+  } catch (const std::system_error& failure) {
+    return Error{Errc::no_space, std::string("cannot start the background thread (") +
+                                     failure.what() +
+                                     "): raise the limit of processes (ulimit -u)"};
+  }
+  return {};
 }
 
 EngineImpl::~EngineImpl() {
@@ -82,8 +97,10 @@ Result<std::unique_ptr<EngineImpl>, Error> EngineImpl::create(const EngineOption
   auto pins =
       ReservedArray<PinState>::create(anonymous_memory(), Epochs::kLines, "the calls' lines");
   if (!pins) return pins.error();
-  return std::make_unique<EngineImpl>(options, std::move(*pool), std::move(*codecs),
-                                      std::move(*pins));
+  auto engine =
+      std::make_unique<EngineImpl>(options, std::move(*pool), std::move(*codecs), std::move(*pins));
+  if (auto failure = engine->start_background()) return *failure;
+  return engine;
 }
 
 // --- The façade ----------------------------------------------------------------------------------

@@ -108,8 +108,8 @@ class EngineImpl;
 
 // Being inside an epoch. Objects named by entries that were read under a pin stay as they are until
 // it ends, so an entry that is still the same word names the same bytes. Keep it short: it holds
-// back the reuse of freed memory. Never held across I/O or a wait for a ticket. One call at a time
-// may use a pin.
+// back the reuse of freed memory. Never held across I/O or a wait for a ticket, nor over calls that
+// do not take the pin (they may wait for its end). One call at a time may use a pin.
 class Pin {
  public:
   Pin(Pin&& other) noexcept : engine_(other.engine_), state_(other.state_) {
@@ -181,8 +181,8 @@ class Engine {
   void maintain() noexcept;
   // Blocks until everything retired by calls that ended before this one has been freed.
   void quiesce() noexcept;
-  // Walks everything and checks every invariant; aborts with the broken one's text. Nothing else
-  // may run meanwhile.
+  // Walks everything and checks every invariant; aborts with the broken one's text. No call
+  // may be under way meanwhile; the background waits.
   void verify() const;
 
  private:

@@ -121,6 +121,7 @@ class EngineImpl {
   Errc decode(const Area& area, SlotIndex slot, Entry entry, std::byte* out) noexcept;
 
   // housekeeping.cpp
+  Status start_background();
   void background() noexcept;
   void wake_background() noexcept;
   void verify_area(const Area& area, std::vector<uint64_t>& locations) const;
@@ -139,9 +140,9 @@ class EngineImpl {
   std::array<std::atomic<Area*>, kAreasMax> areas_{};
 
   mutable Mutex admin_{LockRank::admin};
-  Mutex leaves_{
-      LockRank::arena};  // one leaf is populated at a time; rank: nothing is taken under it
-  Mutex maintenance_{LockRank::maintenance};
+  // One leaf is populated at a time.
+  Mutex leaves_{LockRank::leaves};
+  mutable Mutex maintenance_{LockRank::maintenance};
 
   // The background thread.
   Mutex wake_lock_{LockRank::tickets};

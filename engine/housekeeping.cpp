@@ -1,6 +1,4 @@
 // The background thread's work, statistics, and the walk that checks everything.
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 
@@ -67,8 +65,9 @@ void EngineImpl::wake_background() noexcept {
 }
 
 void EngineImpl::quiesce() noexcept {
-  while (pins_.sweep() != 0)
-    ::sched_yield();
+  // Each line is seen empty once: what is retired in it later is of later calls.
+  while (!pins_.drain(UINT32_MAX)) {
+  }
 }
 
 Stats EngineImpl::stats() const {
@@ -133,14 +132,14 @@ void EngineImpl::verify_area(const Area& area, std::vector<uint64_t>& locations)
 }
 
 void EngineImpl::verify() const {
+  MutexLock admin(admin_);
+  // The background may not run either: frames on their way are in no place that can be checked.
+  MutexLock maintenance(maintenance_);
   pool_->verify();
   std::vector<uint64_t> locations;
-  {
-    MutexLock guard(admin_);
-    for (const auto& slot : areas_) {
-      const Area* const area = slot.load(std::memory_order_relaxed);
-      if (area != nullptr) verify_area(*area, locations);
-    }
+  for (const auto& slot : areas_) {
+    const Area* const area = slot.load(std::memory_order_relaxed);
+    if (area != nullptr) verify_area(*area, locations);
   }
   // Every object has one entry, or has been retired.
   std::sort(locations.begin(), locations.end());

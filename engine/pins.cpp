@@ -11,19 +11,17 @@ PinState& PinSet::enter(uint32_t room) noexcept {
   PinState& state = states_[line];
   state.line = line;
   if (state.room() < room) make_room(state, room);
+  state.count_at_enter = state.count.load(std::memory_order_relaxed);
   return state;
 }
 
 void PinSet::leave(PinState& state) noexcept {
-  if (state.count.load(std::memory_order_relaxed) >= PinState::kRetireBatch) {
+  const uint32_t count = state.count.load(std::memory_order_relaxed);
+  if (count != state.count_at_enter && count >= PinState::kRetireBatch) {
     epochs_.step_out(state.line);
     flush(state);
   }
   epochs_.leave(state.line);
-}
-
-void PinSet::renew(PinState& state, uint32_t room) noexcept {
-  make_room(state, room);
 }
 
 void PinSet::make_room(PinState& state, uint32_t room) noexcept {
@@ -54,18 +52,33 @@ void PinSet::flush(PinState& state) noexcept {
   }
 }
 
+bool PinSet::sweep_line(uint32_t line) noexcept {
+  PinState& state = states_[line];
+  if (state.count.load(std::memory_order_relaxed) == 0) return true;
+  if (!epochs_.try_claim_idle(line)) return false;
+  flush(state);
+  const bool empty = state.count.load(std::memory_order_relaxed) == 0;
+  epochs_.leave(line);
+  return empty;
+}
+
 uint64_t PinSet::sweep() noexcept {
   uint64_t waiting = 0;
   for (uint32_t line = 0; line < Epochs::kLines; ++line) {
-    PinState& state = states_[line];
-    if (state.count.load(std::memory_order_relaxed) == 0) continue;
-    if (epochs_.try_claim_idle(line)) {
-      flush(state);
-      epochs_.leave(line);
-    }
-    waiting += state.count.load(std::memory_order_relaxed);
+    if (!sweep_line(line)) waiting += states_[line].count.load(std::memory_order_relaxed);
   }
   return waiting;
+}
+
+bool PinSet::drain(uint32_t looks) noexcept {
+  for (uint32_t line = 0; line < Epochs::kLines; ++line) {
+    while (!sweep_line(line)) {
+      if (looks == 0) return false;
+      --looks;
+      ::sched_yield();
+    }
+  }
+  return true;
 }
 
 uint64_t PinSet::retired_objects() const noexcept {

@@ -37,6 +37,7 @@ struct PinState {
   static constexpr uint32_t kRetireBatch = 64;
 
   uint32_t line = 0;
+  uint32_t count_at_enter = 0;  // of `retired`
   // The first `sealed` of `retired` were taken out before epoch `stamp` began.
   uint32_t sealed = 0;
   uint64_t stamp = 0;
@@ -64,12 +65,15 @@ class PinSet {
   explicit PinSet(allocator::Allocator& allocator, ReservedArray<PinState> states) noexcept
       : allocator_(allocator), states_(std::move(states)) {}
 
-  // Enters an epoch, with room for `room` retired objects.
+  // Enters an epoch, with room for `room` retired objects. With room 0 it takes no lock.
   PinState& enter(uint32_t room) noexcept;
+  // A call that has retired nothing takes no lock here either: a load may run in a signal handler
+  // that has interrupted the allocator.
   void leave(PinState& state) noexcept;
-  // Ends the epoch and enters another, with room.
-  void renew(PinState& state, uint32_t room) noexcept;
 
+  // Frees what is retired by now, line after line, whoever holds them meanwhile; yields at most
+  // `looks` times to calls that are in the way. Whether every line was seen empty.
+  bool drain(uint32_t looks) noexcept;
   // Frees what has been retired in lines that nobody holds and can be freed by now. Returns how
   // many objects are still waiting there.
   uint64_t sweep() noexcept;
@@ -80,6 +84,8 @@ class PinSet {
   // pre: the line is idle. Frees what can be; seals what is not yet sealed.
   void flush(PinState& state) noexcept;
   void make_room(PinState& state, uint32_t room) noexcept;
+  // Whether the line is empty now.
+  bool sweep_line(uint32_t line) noexcept;
 
   allocator::Allocator& allocator_;
   Epochs epochs_;
@@ -95,9 +101,6 @@ class PinScope {
   PinScope& operator=(const PinScope&) = delete;
 
   PinState& state() const noexcept { return state_; }
-  void ensure_room(uint32_t room) const noexcept {
-    if (state_.room() < room) pins_.renew(state_, room);
-  }
 
  private:
   PinSet& pins_;

@@ -1,5 +1,3 @@
-#include <sched.h>
-
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -26,8 +24,7 @@ Area* EngineImpl::find(AreaId id, SlotIndex slot, uint32_t pages) const noexcept
   return value(slot) <= slots && pages <= slots - value(slot) ? area : nullptr;
 }
 
-// --- A page
-// ------------------------------------------------------------------------------------------
+// --- A page --------------------------------------------------------------------------------------
 
 // The entry for a page that is not same-filled, its object written and not yet known to anybody.
 Result<Entry> EngineImpl::prepare_page(const Area& area, CodecSetting codec, SlotIndex slot,
@@ -43,11 +40,17 @@ Result<Entry> EngineImpl::prepare_page(const Area& area, CodecSetting codec, Slo
   return Entry::memory(*location, bytes, static_cast<uint32_t>(kind), 0);
 }
 
+// Makes the entries of as many of the pages as there is room for; goes on from prepared.count.
 void EngineImpl::prepare(Area& area, SlotIndex slot, uint32_t pages, const std::byte* data,
                          Prepared& prepared) noexcept {
+  prepared.code = Errc::ok;
+  if (!area.table.has_leaf(slot)) {
+    MutexLock guard(leaves_);
+    prepared.code = area.table.ensure_leaf(slot);
+    if (prepared.code != Errc::ok) return;
+  }
   const CodecSetting codec = area.codec.load(std::memory_order_acquire);
   std::optional<CodecClaim> context;
-  prepared.code = Errc::ok;
   for (; prepared.count < pages; ++prepared.count) {
     const std::byte* const page = data + static_cast<size_t>(prepared.count) * kPageSize;
     uint64_t word = 0;
@@ -71,18 +74,14 @@ void EngineImpl::prepare(Area& area, SlotIndex slot, uint32_t pages, const std::
 bool EngineImpl::fetch_room() noexcept {
   // A reader is inside for 16 pages at most; one that stays is not waited for.
   constexpr uint32_t kLooks = 64;
-  bool some = false;
-  for (uint32_t look = 0; look < kLooks && pins_.retired_objects() != 0; ++look) {
-    if (look != 0) ::sched_yield();
-    some = true;
-    pins_.sweep();
-  }
+  const bool some = pins_.retired_objects() != 0;
+  pins_.drain(kLooks);
   // Frames go to and come from the system: not in a store that must do without that.
-  if (!options_.stores_wait_for_reserve) {
-    maintain();
-    some = true;
-  }
-  return some;
+  if (options_.stores_wait_for_reserve) return some;
+  // Another thread's round may have frames in its hands; wait for it.
+  MutexLock guard(maintenance_);
+  pool_->maintain();
+  return true;
 }
 
 // Objects that were prepared and never published: nobody can have seen them.
@@ -109,8 +108,7 @@ Errc EngineImpl::give_up(Errc code, Ticket* ticket, PinState& pin) noexcept {
   return Errc::no_space;
 }
 
-// --- A run
-// -------------------------------------------------------------------------------------------
+// --- A run ---------------------------------------------------------------------------------------
 
 RunResult EngineImpl::store(AreaId id, SlotIndex slot, uint32_t pages, const std::byte* data,
                             Ticket* ticket) noexcept {
@@ -120,17 +118,10 @@ RunResult EngineImpl::store(AreaId id, SlotIndex slot, uint32_t pages, const std
   while (done < pages) {
     const SlotIndex at = slot + done;
     const uint32_t count = pages_in_group(at, pages - done);
+    const std::byte* const from = data + static_cast<size_t>(done) * kPageSize;
     Prepared prepared;
-    if (!area->table.has_leaf(at)) {
-      MutexLock guard(leaves_);
-      prepared.code = area->table.ensure_leaf(at);
-    }
-    if (prepared.code == Errc::ok) {
-      prepare(*area, at, count, data + static_cast<size_t>(done) * kPageSize, prepared);
-      if (prepared.code == Errc::no_space && fetch_room()) {
-        prepare(*area, at, count, data + static_cast<size_t>(done) * kPageSize, prepared);
-      }
-    }
+    prepare(*area, at, count, from, prepared);
+    if (prepared.code == Errc::no_space && fetch_room()) prepare(*area, at, count, from, prepared);
     // The point of no return: what is prepared is published, whatever became of the rest. The epoch
     // begins only here, so that slow codecs do not hold back the reuse of freed objects.
     const PinScope pin(pins_, kGroupSlots);
@@ -153,13 +144,7 @@ RunResult EngineImpl::store_if(PinState& pin, AreaId id, SlotIndex slot, uint32_
     const uint32_t count = pages_in_group(at, pages - done);
     if (pin.room() < kGroupSlots) return {Errc::changed, done};
     Prepared prepared;
-    if (!area->table.has_leaf(at)) {
-      MutexLock guard(leaves_);
-      prepared.code = area->table.ensure_leaf(at);
-    }
-    if (prepared.code == Errc::ok) {
-      prepare(*area, at, count, data + static_cast<size_t>(done) * kPageSize, prepared);
-    }
+    prepare(*area, at, count, data + static_cast<size_t>(done) * kPageSize, prepared);
     const std::span<const Entry> fresh(prepared.entries.data(), prepared.count);
     const uint32_t published = publish(pin, *area, at, fresh, seen + done);
     pin.add(Counter::pages_stored, published);

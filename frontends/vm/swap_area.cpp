@@ -63,8 +63,9 @@ bool SwapArea::holds(uint64_t offset, uint64_t length) const noexcept {
 
 Errc SwapArea::store_folio(SlotIndex slot, uint32_t order, const std::byte* data,
                            Ticket* ticket) noexcept {
+  if (order > kFolioOrderMax) return Errc::invalid;
   const uint32_t pages = 1u << order;
-  if (order > kFolioOrderMax || value(slot) % pages != 0) return Errc::invalid;
+  if (value(slot) % pages != 0) return Errc::invalid;
   const RunResult stored = engine_.store(area_, slot, pages, data, ticket);
   if (stored.code != Errc::ok && stored.pages_done > 0) {
     const RunResult undone = engine_.free(area_, slot, stored.pages_done);

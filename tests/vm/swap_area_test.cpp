@@ -378,7 +378,7 @@ TEST(SwapArea, AFolioIsStoredWholeOrNotAtAll) {
 // Bytes of a page, at the limit: refused or done, and the page is whole.
 TEST(SwapArea, BytesAtTheLimit) {
   constexpr uint64_t kSize = 1000 * uint64_t{kPageSize};
-  Fixture fixture(kSize, 2u << 20);
+  Fixture fixture(kSize, 3u << 19);
   SwapArea area = fixture.open();
   Disk disk(kSize);
   Random random(seed());
