@@ -19,10 +19,12 @@ namespace {
 constexpr uint64_t kCloseTimeNs = 5'000'000'000;
 
 bool try_again_now(int error) noexcept {
-  return error == EINTR || error == EAGAIN;
+  return error == EINTR;
 }
+// The kernel had no memory, or somebody who shares the descriptor has made it one that does not
+// wait: at once would be for ever.
 bool try_again_later(int error) noexcept {
-  return error == ENOBUFS || error == ENOMEM;
+  return error == ENOBUFS || error == ENOMEM || error == EAGAIN;
 }
 
 }  // namespace
@@ -47,7 +49,7 @@ void Connection::hand_over(Worker& worker, int input_fd, int output_fd, uint64_t
 void Connection::start(uint64_t now) noexcept {
   phase_ = Phase::negotiating;
   receiving_ = sending_ = parked_ = wants_room_ = draining_ = hung_up_ = false;
-  discard_output_ = retry_receive_ = retry_send_ = false;
+  discard_output_ = retry_receive_ = retry_send_ = failure_counted_ = false;
   deadline_ = now + static_cast<uint64_t>(worker_->options().negotiation_time_max.count());
   in_.reset(buffers_.receive);
   out_.reset(buffers_.send);
@@ -214,6 +216,7 @@ void Connection::on_tick(uint64_t now) noexcept {
   if (phase_ == Phase::negotiating && !draining_) {
     blame("took too long to negotiate");
   } else {
+    count_failure();
     worker_->log().write(spdlog::level::info, "client {}: did not take its replies in time",
                          number_);
   }
@@ -236,11 +239,17 @@ void Connection::drain(uint64_t deadline) noexcept {
 // Whatever ends a connection may give it back: each of these is the last thing that a function
 // does.
 
+// Once a connection, however many things went wrong with it.
+void Connection::count_failure() noexcept {
+  if (failure_counted_) return;
+  failure_counted_ = true;
+  WorkerCounters& counters = worker_->counters();
+  (transmission_ ? counters.connections_broken : counters.negotiations_failed).add(1);
+}
+
 // The client's fault, or its misfortune.
 void Connection::blame(const char* reason) noexcept {
-  WorkerCounters& counters = worker_->counters();
-  (phase_ == Phase::negotiating ? counters.negotiations_failed : counters.connections_broken)
-      .add(1);
+  count_failure();
   worker_->log().write(spdlog::level::warn, "client {}: connection closed: {}", number_, reason);
 }
 
@@ -256,7 +265,7 @@ void Connection::close_when_sent() noexcept {
 // Going away while negotiating is everybody's right: port scans do it, and some clients that have
 // only asked for a list.
 void Connection::hung_up_or_lost(const char* how) noexcept {
-  if (phase_ == Phase::transmission) worker_->counters().connections_broken.add(1);
+  if (phase_ == Phase::transmission) count_failure();
   const auto level = phase_ == Phase::transmission ? spdlog::level::info : spdlog::level::debug;
   worker_->log().write(level, "client {}: connection lost: {}", number_, how);
 }

@@ -62,6 +62,7 @@ class alignas(64) Connection {
   void begin_transmission() noexcept;
   void receive() noexcept;
   void send() noexcept;
+  void count_failure() noexcept;
   void blame(const char* reason) noexcept;
   void hung_up_or_lost(const char* how) noexcept;
   void close_when_sent() noexcept;
@@ -86,7 +87,8 @@ class alignas(64) Connection {
   bool draining_ = false;        // takes no more requests
   bool hung_up_ = false;         // the client sends no more
   bool discard_output_ = false;  // nothing more is sent
-  bool retry_receive_ = false;   // the kernel had no memory: again at the next tick
+  bool failure_counted_ = false;
+  bool retry_receive_ = false;  // not possible now: again at the next tick
   bool retry_send_ = false;
   uint64_t deadline_ = 0;  // of negotiating or closing; 0: none
 

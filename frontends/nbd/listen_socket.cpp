@@ -1,6 +1,7 @@
 #include "frontends/nbd/listen_socket.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -74,6 +75,18 @@ Status make_way(const std::string& path, const sockaddr_un& address) {
   return std::nullopt;
 }
 
+bool is_loopback(const sockaddr_storage& storage) noexcept {
+  if (storage.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
+    return ntohl(v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+  }
+  if (storage.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
+    return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) != 0;
+  }
+  return false;
+}
+
 struct TcpAddress {
   sockaddr_storage storage{};
   socklen_t length = 0;
@@ -85,21 +98,16 @@ Result<TcpAddress, Error> loopback(const std::string& host, uint16_t port) {
   auto* v4 = reinterpret_cast<sockaddr_in*>(&address.storage);
   auto* v6 = reinterpret_cast<sockaddr_in6*>(&address.storage);
   const std::string number = host == "localhost" ? "127.0.0.1" : host;
-  if (inet_pton(AF_INET, number.c_str(), &v4->sin_addr) == 1 &&
-      (ntohl(v4->sin_addr.s_addr) >> 24) == 127) {
+  if (inet_pton(AF_INET, number.c_str(), &v4->sin_addr) == 1) {
     v4->sin_family = AF_INET;
     v4->sin_port = htons(port);
     address.length = sizeof *v4;
-    return address;
-  }
-  address = TcpAddress{};
-  if (inet_pton(AF_INET6, number.c_str(), &v6->sin6_addr) == 1 &&
-      IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr)) {
+  } else if (inet_pton(AF_INET6, number.c_str(), &v6->sin6_addr) == 1) {
     v6->sin6_family = AF_INET6;
     v6->sin6_port = htons(port);
     address.length = sizeof *v6;
-    return address;
   }
+  if (is_loopback(address.storage)) return address;
   return Error{Errc::invalid,
                fmt::format("will not listen on \"{}\": only loopback addresses (127.0.0.1, ::1, "
                            "localhost) until there is TLS; for other machines tunnel to it, "
@@ -108,6 +116,12 @@ Result<TcpAddress, Error> loopback(const std::string& host, uint16_t port) {
 }
 
 }  // namespace
+
+Status check_tcp_host(const std::string& host) {
+  const auto address = loopback(host, 0);
+  if (address) return std::nullopt;
+  return address.error();
+}
 
 ListenSocket::ListenSocket(ListenSocket&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
@@ -180,6 +194,22 @@ Status ListenSocket::adopt(int fd) {
   if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_STREAM) {
     return Error{Errc::invalid,
                  fmt::format("descriptor {} is not a stream socket to listen on", fd)};
+  }
+  sockaddr_storage storage{};
+  length = sizeof storage;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) {
+    return failed(fmt::format("cannot tell the address of descriptor {}", fd));
+  }
+  if (storage.ss_family != AF_UNIX && !is_loopback(storage)) {
+    return Error{Errc::invalid,
+                 fmt::format("descriptor {} listens beyond this machine, and there is no TLS yet: "
+                             "hand over a Unix socket or a loopback address",
+                             fd)};
+  }
+  // Service managers hand over sockets that block; the listener asks them until there is no more.
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+    return failed(fmt::format("cannot use descriptor {}", fd));
   }
   fd_ = fd;
   return std::nullopt;

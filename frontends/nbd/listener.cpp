@@ -15,6 +15,8 @@ namespace tuck::nbd {
 
 namespace {
 
+// Then the other sockets, and whoever wants to stop the thread, have their turn.
+constexpr int kAcceptsARound = 64;
 // When the process is out of descriptors or memory, accepting is tried again after this long.
 constexpr int kRetryMs = 100;
 // Room for a burst of replies without a sleep in between; the kernel's own bound may be lower.
@@ -85,9 +87,9 @@ void Listener::run() noexcept {
   }
 }
 
-// All clients that wait there. False: the system has no room for more now.
+// The clients that wait there, or the first of them. False: the system has no room for more now.
 bool Listener::accept_from(int fd) noexcept {
-  for (;;) {
+  for (int attempt = 0; attempt < kAcceptsARound; ++attempt) {
     const int client = accept4(fd, nullptr, nullptr, SOCK_CLOEXEC);
     if (client >= 0) {
       prepare(client);
@@ -111,6 +113,7 @@ bool Listener::accept_from(int fd) noexcept {
     }
     if (errno == EINVAL || errno == EBADF || errno == ENOTSOCK) return false;
   }
+  return true;
 }
 
 void Listener::prepare(int client) noexcept {

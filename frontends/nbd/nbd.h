@@ -27,10 +27,18 @@ struct Export {
 // Where to listen: exactly one of the three.
 struct ListenAddress {
   std::string unix_path;  // a stale socket file of a dead server is replaced; mode 0600
-  std::string tcp_host;   // a loopback address: others are refused until there is TLS
+  std::string tcp_host;   // see check_tcp_host()
   uint16_t tcp_port = 10809;
-  int inherited_fd = -1;  // a listening socket handed over by a service manager; owned from then on
+  // A listening socket handed over by a service manager, Unix or loopback; owned from then on.
+  int inherited_fd = -1;
 };
+
+// What is wrong with a host to listen on. Only loopback addresses (and the word localhost) are
+// right until there is TLS: whoever can reach the port can read and write the disks.
+Status check_tcp_host(const std::string& host);
+
+inline constexpr unsigned kWorkersMax = 64;
+inline constexpr unsigned kConnectionsMax = 4096;
 
 struct ServerOptions {
   std::vector<Export> exports;  // at least one; names differ. The first is the default ("") as well
@@ -46,7 +54,7 @@ struct OperationReport {
   std::string name;  // read, write, trim, write_zeroes, flush, cache, block_status
   uint64_t requests = 0;
   uint64_t errors = 0;
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;            // of those that succeeded
   HistogramSnapshot latency_ns;  // from the request read in full to its reply queued
 };
 
@@ -55,8 +63,8 @@ struct ServerReport {
   uint64_t connections_accepted = 0;
   uint64_t connections_refused = 0;  // over connections_max
   uint64_t negotiations_failed = 0;  // timed out, or closed for what the client sent
-  uint64_t connections_broken =
-      0;                          // closed in transmission for what the client sent, or I/O errors
+  // Closed in transmission: what the client sent, replies that it did not take, I/O errors.
+  uint64_t connections_broken = 0;
   uint64_t requests_pending = 0;  // had to wait for room
   std::vector<OperationReport> operations;
 };

@@ -10,9 +10,6 @@ namespace tuck::nbd {
 
 namespace {
 
-constexpr unsigned kWorkersMax = 256;
-constexpr unsigned kConnectionsMax = 4096;
-
 Error invalid(std::string message) {
   return Error{Errc::invalid, std::move(message)};
 }

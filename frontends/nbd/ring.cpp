@@ -34,7 +34,7 @@ Status Ring::open(unsigned entries) {
   }
   if (result < 0) {
     return Error{Errc::no_space,
-                 fmt::format("cannot set up io_uring: {}; it needs Linux 5.10 or newer, "
+                 fmt::format("cannot set up io_uring: {}; it needs Linux 6.1 or newer, "
                              "kernel.io_uring_disabled=0, and enough lockable memory (ulimit -l)",
                              std::strerror(-result))};
   }

@@ -43,11 +43,29 @@ class HoldBackSigpipe {
   bool was_pending_ = false;
 };
 
-// io_uring gives EAGAIN back at once for descriptors that must not block, rather than waiting.
-void make_blocking(int fd) noexcept {
-  const int flags = fcntl(fd, F_GETFL);
-  if (flags >= 0 && (flags & O_NONBLOCK) != 0) fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
-}
+// io_uring gives EAGAIN back at once for descriptors that must not block, rather than waiting. The
+// flag is not the descriptor's alone: whoever shares the terminal or the pipe gets it back as it
+// was, through a duplicate, for the connection closes the descriptor itself.
+class MakeBlocking {
+ public:
+  explicit MakeBlocking(int fd) noexcept {
+    flags_ = fcntl(fd, F_GETFL);
+    if (flags_ < 0 || (flags_ & O_NONBLOCK) == 0) return;
+    duplicate_ = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    fcntl(fd, F_SETFL, flags_ & ~O_NONBLOCK);
+  }
+  ~MakeBlocking() {
+    if (duplicate_ < 0) return;
+    fcntl(duplicate_, F_SETFL, flags_);
+    close(duplicate_);
+  }
+  MakeBlocking(const MakeBlocking&) = delete;
+  MakeBlocking& operator=(const MakeBlocking&) = delete;
+
+ private:
+  int flags_ = 0;
+  int duplicate_ = -1;
+};
 
 // An error leaves the descriptors open.
 Status serve(const ServerOptions& options, int input_fd, int output_fd) {
@@ -62,8 +80,9 @@ Status serve(const ServerOptions& options, int input_fd, int output_fd) {
   itself = &worker;
   if (Status error = worker.open()) return error;
 
-  make_blocking(input_fd);
-  make_blocking(output_fd);
+  // Undone in the opposite order, which is right for one descriptor that is both as well.
+  const MakeBlocking blocking_input(input_fd);
+  const MakeBlocking blocking_output(output_fd);
   Connection* connection = slots.take();
   worker.expect_one();
   connection->hand_over(worker, input_fd, output_fd, 1);

@@ -94,9 +94,8 @@ void Server::Impl::take(int fd) noexcept {
   Connection* connection = slots_.take();
   if (connection == nullptr) {
     refused_.fetch_add(1, std::memory_order_relaxed);
-    log_.write(spdlog::level::warn,
-               "client {}: refused, there are {} connections already (--connections)", number,
-               options_.connections_max);
+    log_.write(spdlog::level::warn, "client {}: refused, the limit of {} connections is reached",
+               number, options_.connections_max);
     close(fd);
     return;
   }

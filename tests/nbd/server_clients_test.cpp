@@ -1,6 +1,8 @@
 // Clients that come, misbehave, vanish and are too many; the server's own comings and goings.
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -83,6 +85,10 @@ TEST(NbdClients, WhatBreaksTheProtocolCostsTheConnection) {
   go(request(1, 1, 0, 0xffffffff));
   EXPECT_TRUE(eventually([&] { return server.report().connections_broken == 2; }));
   EXPECT_EQ(server.report().negotiations_failed, 0u);
+  // Neither does who connects and says nothing: port scans do that.
+  RawClient(server.socket_path()).hang_up();
+  EXPECT_TRUE(all_gone(server));
+  EXPECT_EQ(server.report().negotiations_failed, 0u);
   RawClient client(server.socket_path());
   EXPECT_TRUE(client.send(client_flags(0xffff)));
   EXPECT_TRUE(client.closed_by_server());
@@ -155,6 +161,7 @@ TEST(NbdServer, StopsWithClientsAttached) {
   EXPECT_EQ(answered.receive(16), simple_reply(7)) << "what was answered arrives";
   EXPECT_NE(access(server.socket_path().c_str(), F_OK), 0) << "the socket's file is gone";
   EXPECT_EQ(server.report().connections_now, 0u);
+  EXPECT_EQ(server.report().connections_broken, 1u) << "the one that did not take its reply";
 }
 
 // --- Where it listens ------------------------------------------------------------------------
@@ -223,6 +230,38 @@ TEST(NbdListen, OnlyWhereNobodyElseCanConnect) {
   }
 }
 
+int listening_socket(const char* host) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  EXPECT_EQ(inet_pton(AF_INET, host, &address.sin_addr), 1);
+  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(listen(fd, 1), 0);
+  return fd;
+}
+
+// As service managers hand them over: they block.
+TEST(NbdListen, SocketsHandedOver) {
+  const auto start = [](int fd) {
+    nbd::ServerOptions options = listening_on("");
+    options.listen[0].inherited_fd = fd;
+    return nbd::Server::start(std::move(options));
+  };
+  {
+    const auto server = start(listening_socket("127.0.0.1"));
+    ASSERT_TRUE(server.ok()) << server.error().message;
+    Client client;
+    EXPECT_EQ(client.connect((*server)->uris().at(0)), 0) << nbd_get_error();
+    // With a socket that blocks the listener would sit in accept() and not hear the stop.
+    (*server)->stop();
+  }
+  const int open_to_all = listening_socket("0.0.0.0");
+  const auto server = start(open_to_all);
+  ASSERT_FALSE(server.ok());
+  EXPECT_NE(server.error().message.find("beyond this machine"), std::string::npos);
+  close(open_to_all);
+}
+
 TEST(NbdListen, OptionsThatCannotBeAreRefused) {
   const TemporaryDirectory directory;
   const auto refused = [&](auto change) {
@@ -270,6 +309,7 @@ TEST(NbdServeOne, OnTwoPipes) {
   ASSERT_EQ(pipe(from_server), 0);
   // As a shell may leave them.
   fcntl(to_server[0], F_SETFL, O_NONBLOCK);
+  const int shared = dup(to_server[0]);
   std::thread server([in = to_server[0], out = from_server[1]] {
     nbd::ServerOptions options;
     options.exports = Exports::pair();
@@ -289,8 +329,41 @@ TEST(NbdServeOne, OnTwoPipes) {
       simple_reply(1) + simple_reply(2) + std::string(1, '\0') + "abc" + std::string(1, '\0');
   ASSERT_GE(heard.size(), end.size());
   EXPECT_EQ(heard.substr(heard.size() - end.size()), end);
+  EXPECT_NE(fcntl(shared, F_GETFL) & O_NONBLOCK, 0) << "as it was before";
+  close(shared);
   close(to_server[1]);
   close(from_server[0]);
+}
+
+TEST(NbdServeOne, ADescriptorThatStopsWaitingInTheMiddle) {
+  int to_server[2];
+  int from_server[2];
+  ASSERT_EQ(pipe(to_server), 0);
+  ASSERT_EQ(pipe(from_server), 0);
+  const int shared = dup(to_server[0]);
+  std::thread server([in = to_server[0], out = from_server[1]] {
+    nbd::ServerOptions options;
+    options.exports = Exports::pair();
+    EXPECT_FALSE(nbd::Server::serve_one(std::move(options), in, out));
+  });
+  std::string heard(nbd::kGreetingBytes, '\0');
+  ASSERT_EQ(read(from_server[0], heard.data(), heard.size()), static_cast<ssize_t>(heard.size()));
+  // Whoever shares the pipe's end does this; the receive that is under way does not notice.
+  ASSERT_EQ(fcntl(shared, F_SETFL, O_NONBLOCK), 0);
+  for (const std::string& part : {hello_and_go(), request(3, 1, 0, 0), request(2, 2, 0, 0)}) {
+    for (const char& byte : part) {
+      ASSERT_EQ(write(to_server[1], &byte, 1), 1);
+      if (&byte == &part.back()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+  heard.clear();
+  char buffer[4096];
+  for (ssize_t n = 0; (n = read(from_server[0], buffer, sizeof buffer)) > 0;)
+    heard.append(buffer, static_cast<size_t>(n));
+  server.join();
+  EXPECT_TRUE(heard.ends_with(simple_reply(1)));
+  for (const int fd : {shared, to_server[1], from_server[0]})
+    close(fd);
 }
 
 TEST(NbdServeOne, AReaderThatIsGoneIsNoSignal) {
