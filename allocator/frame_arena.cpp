@@ -128,23 +128,33 @@ Result<uint32_t> FrameArena::take_run(uint32_t frames) noexcept {
       ready_frames_.store(ready_frames() - frames, std::memory_order_relaxed);
       return block * kBlockFrames + from;
     }
-    // The background populates whole blocks: under wait_for_reserve a limit that leaves less is
-    // reached.
-    const uint64_t least = options_.wait_for_reserve ? kBlockFrames : frames;
-    if (populated_frames() + least > options_.limit_frames) {
+    if (options_.wait_for_reserve) return ask_background(frames);
+    if (populated_frames() + frames > options_.limit_frames) {
       if (ready_frames() > 0) pieces_in_the_way_.store(true, std::memory_order_relaxed);
       return Errc::no_space;
-    }
-    if (options_.wait_for_reserve) {
-      // Also while starved, so that the background tries again.
-      run_wanted_.store(true, std::memory_order_relaxed);
-      return starved_.load(std::memory_order_relaxed) ? Errc::no_space : Errc::pending;
     }
   }
   return populate_run(frames);
 }
 
-Errc FrameArena::extend() noexcept {
+// Under wait_for_reserve: whether the background can bring a run, as part of a whole block. Whoever
+// is told pending asks again after it has tried, so pending must not be said for ever: each of the
+// reasons below makes it no_space.
+Errc FrameArena::ask_background(uint32_t frames) noexcept {
+  // In use, were all ready pieces given back to the system.
+  const uint64_t used = populated_frames() - ready_frames();
+  const bool out_of_addresses = uint64_t{block_count_} * kBlockFrames >= options_.frames &&
+                                find_block(kBare, frames) == kNone;
+  if (used + kBlockFrames > options_.limit_frames || out_of_addresses) return Errc::no_space;
+  if (populated_frames() + kBlockFrames > options_.limit_frames) {
+    pieces_in_the_way_.store(true, std::memory_order_relaxed);
+  }
+  // Also while starved, so that the background tries again.
+  run_wanted_.store(true, std::memory_order_relaxed);
+  return starved_.load(std::memory_order_relaxed) ? Errc::no_space : Errc::pending;
+}
+
+Errc FrameArena::extend(uint32_t frames) noexcept {
   constexpr size_t kGrain = ReservedArray<Block>::kGrain;
   MutexLock growing(growth_);
   uint32_t block = 0;
@@ -152,12 +162,14 @@ Errc FrameArena::extend() noexcept {
   size_t page_map_bytes = 0;
   {
     MutexLock guard(lock_);
+    // Another thread may just have added one.
+    if (find_block(kBare, frames) != kNone) return Errc::ok;
     block = block_count_;
     blocks_bytes = blocks_bytes_;
     page_map_bytes = page_map_bytes_;
   }
   const uint64_t blocks = uint64_t{block} + 1;
-  if (blocks * kBlockFrames > options_.frames) return Errc::no_space;
+  if (blocks * kBlockFrames > options_.frames) return Errc::out_of_range;
   Errc code = Errc::ok;
   if (blocks * sizeof(Block) > blocks_bytes) {
     code = blocks_.populate_bytes(blocks_bytes, blocks_bytes + kGrain);
@@ -224,7 +236,7 @@ Result<uint32_t> FrameArena::populate_run(uint32_t frames) noexcept {
       }
     }
     // Another thread may be quicker to take from the new block; then there is one more.
-    if (block == kNone && extend() != Errc::ok) return Errc::no_space;
+    if (block == kNone && extend(frames) != Errc::ok) return Errc::no_space;
   }
   const uint64_t failed = populate_mask(block, wanted);
   MutexLock guard(lock_);
@@ -258,7 +270,9 @@ void FrameArena::give_run(uint32_t frame, uint32_t frames) noexcept {
 // --- The reserve ---------------------------------------------------------------------------------
 
 bool FrameArena::reserve_is_low() const noexcept {
-  return ready_frames() < options_.reserve_frames / 2 ||
+  // At the limit there is nothing that could be done about it.
+  const bool may_grow = populated_frames() + kBlockFrames <= options_.limit_frames;
+  return (may_grow && ready_frames() < options_.reserve_frames / 2) ||
          pieces_in_the_way_.load(std::memory_order_relaxed) ||
          run_wanted_.load(std::memory_order_relaxed);
 }
@@ -287,26 +301,34 @@ bool FrameArena::refill_one() noexcept {
   uint32_t block = kNone;
   uint64_t run = 0;
   uint64_t wanted = 0;
+  // Whole blocks: they serve zspages of every length.
+  uint32_t frames = kBlockFrames;
   while (block == kNone) {
     {
       MutexLock guard(lock_);
       if (populated_frames() + kBlockFrames > options_.limit_frames) return false;
-      // Whole blocks: they serve zspages of every length.
-      block = find_block(kBare, kBlockFrames);
-      if (block != kNone) wanted = take_bare(block, kBlockFrames, &run);
+      block = find_block(kBare, frames);
+      if (block != kNone) wanted = take_bare(block, frames, &run);
     }
-    if (block == kNone && extend() != Errc::ok) {
+    if (block != kNone) break;
+    const Errc extended = extend(frames);
+    if (extended == Errc::no_space) {
       starved_.store(true, std::memory_order_relaxed);
       return false;
     }
+    if (extended == Errc::ok) continue;
+    // No more addresses: the longest run that there is.
+    MutexLock guard(lock_);
+    frames = static_cast<uint32_t>(std::bit_width(lists_[kBare].non_empty));
+    if (frames == 0) return false;
   }
   const uint64_t failed = populate_mask(block, wanted);
   MutexLock guard(lock_);
   Block& b = blocks_[block];
   b.populated |= wanted & ~failed;
-  b.free |= run;
+  b.free |= wanted;
   populated_frames_.store(populated_frames() - count_bits(failed), std::memory_order_relaxed);
-  ready_frames_.store(ready_frames() + count_bits(run & b.populated), std::memory_order_relaxed);
+  ready_frames_.store(ready_frames() + count_bits(wanted & ~failed), std::memory_order_relaxed);
   relist(block);
   return failed == 0;
 }

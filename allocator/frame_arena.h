@@ -99,8 +99,10 @@ class FrameArena {
   void relist(uint32_t block) noexcept TUCK_REQUIRES(lock_);
   void unlink(Kind kind, uint32_t block) noexcept TUCK_REQUIRES(lock_);
   void link(Kind kind, uint32_t block, uint32_t longest) noexcept TUCK_REQUIRES(lock_);
-  // Adds a block of bare frames.
-  Errc extend() noexcept TUCK_EXCLUDES(growth_, lock_);
+  Errc ask_background(uint32_t frames) noexcept TUCK_REQUIRES(lock_);
+  // Adds a block of bare frames, unless there is a bare run of `frames` by now. Errors: no_space
+  // (for the metadata), out_of_range (of the address space).
+  Errc extend(uint32_t frames) noexcept TUCK_EXCLUDES(growth_, lock_);
   // Takes bare frames of a block out for populating: a run of `frames`, which there is, and with it
   // all of the block's if the limit allows. 0 when the limit does not allow the run.
   uint64_t take_bare(uint32_t block, uint32_t frames, uint64_t* run) noexcept TUCK_REQUIRES(lock_);
@@ -132,7 +134,8 @@ class FrameArena {
   std::atomic<uint64_t> ready_frames_{0};
   // The last populate failed: stores need not wait for the reserve. Cleared by a success.
   std::atomic<bool> starved_{false};
-  // Under wait_for_reserve: a run was asked for that no ready frames make up.
+  // Under wait_for_reserve: a run was asked for that no ready frames make up; with
+  // pieces_in_the_way_ once the limit leaves no room for a block beside them.
   std::atomic<bool> run_wanted_{false};
   // A run was refused for the limit while there were ready frames, in pieces too short for it.
   std::atomic<bool> pieces_in_the_way_{false};
