@@ -1,6 +1,11 @@
 // The `tuck` command: what it was told goes to one of its subcommands.
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <vector>
@@ -80,6 +85,19 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error, const char* 
   return kExitUsage;
 }
 
+// A standard descriptor that is closed would be given to the next file or socket that is opened,
+// and what is printed would go into it.
+bool fill_standard_descriptors() {
+  for (;;) {
+    const int fd = open("/dev/null", O_RDWR);
+    if (fd < 0) return false;
+    if (fd > STDERR_FILENO) {
+      close(fd);
+      return true;
+    }
+  }
+}
+
 int run(int argc, const char* const* argv) {
   CLI::App app("Memory pages kept compressed: a swap device and disk made of memory");
   app.name("tuck");
@@ -117,6 +135,10 @@ int run(int argc, const char* const* argv) {
 }  // namespace tuck::cli
 
 int main(int argc, char** argv) {
+  if (!tuck::cli::fill_standard_descriptors()) {
+    tuck::cli::print_error(std::string("cannot open /dev/null: ") + std::strerror(errno));
+    return tuck::cli::kExitFailed;
+  }
   try {
     return tuck::cli::run(argc, argv);
   } catch (const std::exception& error) {  // the libraries' own: no memory while starting

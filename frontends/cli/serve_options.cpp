@@ -40,14 +40,18 @@ Result<uint64_t, Error> parse_export_size(const std::string& option, const std::
 
 Result<std::vector<ExportSetting>, Error> check_exports(const ServeArguments& arguments) {
   std::vector<ExportSetting> exports;
+  uint64_t default_bytes = 0;
+  if (!arguments.size.empty()) {  // wrong is wrong, also where each export has its own
+    Result<uint64_t, Error> size = parse_export_size("--size", arguments.size);
+    if (!size) return size.error();
+    default_bytes = *size;
+  }
   if (arguments.exports.empty()) {
-    if (arguments.size.empty()) {
+    if (default_bytes == 0) {
       return usage(
           "no size: give --size S for one export, or --export NAME:SIZE for each of several");
     }
-    Result<uint64_t, Error> size = parse_export_size("--size", arguments.size);
-    if (!size) return size.error();
-    exports.push_back({.name = "", .size_bytes = *size});
+    exports.push_back({.name = "", .size_bytes = default_bytes});
     return exports;
   }
   std::unordered_set<std::string> names;
@@ -71,6 +75,10 @@ Result<std::vector<nbd::ListenAddress>, Error> check_listen(const ServeArguments
     if (addresses)
       return usage(
           "--stdio serves one client and listens to nothing: leave out --unix and --listen");
+    if (inherited_sockets != 0)
+      return usage(
+          "--stdio serves one client and listens to nothing, but sockets were handed over "
+          "(LISTEN_FDS): start it without them, or leave out --stdio");
     return listen;
   }
   if (!addresses && inherited_sockets == 0) {
@@ -165,6 +173,9 @@ Result<nbd::ListenAddress, Error> parse_tcp_address(const std::string& text) {
   const char* const end = text.data() + text.size();
   const auto [rest, failure] = std::from_chars(text.data() + colon + 1, end, address.tcp_port);
   if (failure != std::errc{} || rest != end) return wrong();
+  if (Status wrong_host = nbd::check_tcp_host(host)) {
+    return usage("--listen: " + wrong_host->message);
+  }
   address.tcp_host = std::move(host);
   return address;
 }
@@ -198,9 +209,10 @@ Result<ServeSettings, Error> check_serve(const ServeArguments& arguments, int in
   }
 
   if (arguments.workers != 0) {
-    if (Status wrong = check_number("--workers", arguments.workers, 1, kWorkersMax)) return *wrong;
+    if (Status wrong = check_number("--workers", arguments.workers, 1, nbd::kWorkersMax))
+      return *wrong;
   }
-  if (Status wrong = check_number("--connections", arguments.connections, 1, kConnectionsMax))
+  if (Status wrong = check_number("--connections", arguments.connections, 1, nbd::kConnectionsMax))
     return *wrong;
   if (Status wrong = check_number("--poll", arguments.poll_us, 0, kPollMaxUs)) return *wrong;
   settings.workers = arguments.workers;

@@ -32,8 +32,6 @@ struct ServeArguments {
   std::string log_level = "info";
 };
 
-inline constexpr unsigned kWorkersMax = 64;
-inline constexpr unsigned kConnectionsMax = 4096;
 inline constexpr unsigned kPollMaxUs = 10'000;
 
 struct ExportSetting {

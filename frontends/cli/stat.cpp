@@ -30,8 +30,8 @@ Result<Json, Error> ask_stat(const std::string& path) {
                  "control socket '" + path + "': the answer is not JSON; is this tuck's socket?"};
   }
   if (document.contains("error") && document["error"].is_string()) {
-    return Error{Errc::invalid,
-                 "control socket '" + path + "': " + document["error"].get<std::string>()};
+    return Error{Errc::invalid, "control socket '" + path +
+                                    "': " + printable(document["error"].get<std::string>())};
   }
   return document;
 }

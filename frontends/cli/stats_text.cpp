@@ -32,7 +32,7 @@ std::optional<uint64_t> number_at(const Json& object, const char* key) {
 
 std::string text_at(const Json& object, const char* key) {
   const Json& member = at(object, key);
-  return member.is_string() ? member.get<std::string>() : kMissing;
+  return member.is_string() ? printable(member.get<std::string>()) : kMissing;
 }
 
 std::string count_at(const Json& object, const char* key) {
@@ -62,22 +62,7 @@ std::string label_of(std::string key) {
   constexpr std::string_view kUnit = "_bytes";
   if (key.ends_with(kUnit)) key.resize(key.size() - kUnit.size());
   std::replace(key.begin(), key.end(), '_', ' ');
-  return key;
-}
-
-// A name is whatever bytes the user chose; nothing of it may steer the terminal.
-std::string printable(const std::string& name) {
-  if (name.empty()) return "(default)";
-  std::string text;
-  for (const char letter : name) {
-    const auto byte = static_cast<unsigned char>(letter);
-    if (byte < 0x20 || byte == 0x7f) {
-      text += fmt::format("\\x{:02x}", byte);
-    } else {
-      text += letter;
-    }
-  }
-  return text;
+  return printable(key);
 }
 
 std::string title_line(const Json& document) {
@@ -111,11 +96,11 @@ std::string exports_section(const Json& document) {
   table.add_row({"name", "size", "codec", "original", "compressed", "ratio", "same-filled",
                  "incompressible"});
   for (const Json& one : at(document, "exports")) {
-    table.add_row({printable(at(one, "name").is_string() ? text_at(one, "name") : kMissing),
-                   size_at(one, "size_bytes"), text_at(one, "codec"),
-                   size_at(one, "original_bytes"), size_at(one, "compressed_bytes"),
-                   ratio_at(one, "compression_ratio"), count_at(one, "same_filled_pages"),
-                   count_at(one, "incompressible_pages")});
+    const std::string name = text_at(one, "name");
+    table.add_row({name.empty() ? "(default)" : name, size_at(one, "size_bytes"),
+                   text_at(one, "codec"), size_at(one, "original_bytes"),
+                   size_at(one, "compressed_bytes"), ratio_at(one, "compression_ratio"),
+                   count_at(one, "same_filled_pages"), count_at(one, "incompressible_pages")});
   }
   return "Exports\n" + table.to_string();
 }
@@ -144,7 +129,7 @@ std::string figures_section(const char* title, const Json& object) {
                                : member.is_number_float()
                                    ? fmt::format("{:.2f}", member.get<double>())
                                : member.is_null() ? kMissing
-                                                  : member.dump();
+                                                  : printable(member.dump());
     table.add_row({label_of(key), figure});
   }
   return std::string(title) + "\n" + table.to_string();
@@ -161,7 +146,7 @@ std::string classes_section(const Json& document) {
   for (const Json& one : classes) {
     std::vector<std::string> row;
     for (const auto& [key, member] : one.items())
-      row.push_back(member.dump());
+      row.push_back(printable(member.dump()));
     table.add_row(std::move(row));
   }
   return "Size classes in use (bytes)\n" + table.to_string();
@@ -191,6 +176,23 @@ std::string rate_of(const Json& now, const Json& before, const char* key, double
 }
 
 }  // namespace
+
+std::string printable(std::string_view raw) {
+  std::string text;
+  for (size_t i = 0; i < raw.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(raw[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < raw.size() ? raw[i + 1] : 0);
+    if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
+      text += fmt::format("\\x{:02x}", next);
+      ++i;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      text += fmt::format("\\x{:02x}", byte);
+    } else {
+      text += raw[i];
+    }
+  }
+  return text;
+}
 
 std::string format_duration_ns(uint64_t nanoseconds) {
   constexpr std::array<const char*, 4> kUnits{"ns", "us", "ms", "s"};

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "frontends/cli/stats_json.h"
 
@@ -15,6 +16,9 @@ std::string render_stat(const Json& document);
 // before may be null: the rates are then left out.
 std::string render_top(const Json& now, const Json& before, double seconds);
 
+// Text from the server, with its control characters (U+0000 … U+001F, U+007F … U+009F) spelled out:
+// a name is whatever bytes its user chose, and nothing of it may steer the terminal.
+std::string printable(std::string_view raw);
 // 1234 → "1.23 us", 0 → "0 ns"; three significant digits.
 std::string format_duration_ns(uint64_t nanoseconds);
 // 93 → "1 min 33 s"; the two largest units.

@@ -62,6 +62,12 @@ TEST(ServeOptions, ManyAddresses) {
 }
 
 TEST(ServeOptions, TcpAddressesThatAreNone) {
+  for (const char* text : {"0.0.0.0:1", "192.0.2.1:10809", "[::]:1", "example.com:1"}) {
+    const auto address = parse_tcp_address(text);
+    ASSERT_FALSE(address.ok()) << text;
+    EXPECT_TRUE(address.error().message.starts_with("--listen: ")) << address.error().message;
+    EXPECT_NE(address.error().message.find("TLS"), std::string::npos) << address.error().message;
+  }
   for (const char* text : {"", ":", "127.0.0.1", ":10809", "host:", "host:x", "host:1x", "host:-1",
                            "host:65536", "::1:10809", "[::1:1", "[]:1", "host: 1"}) {
     EXPECT_FALSE(parse_tcp_address(text).ok()) << text;
@@ -91,6 +97,12 @@ TEST(ServeOptions, WrongExports) {
   expect_refused([](auto& a) { a.size = "much"; }, {"--size", "much"});
   expect_refused([](auto& a) { a.size = "0"; }, {"--size", "'0'"});
   expect_refused([](auto& a) { a.size = "17T"; }, {"--size", "17T", "16T"});
+  expect_refused(
+      [](auto& a) {
+        a.size = "garbage";
+        a.exports = {"a:1M"};
+      },
+      {"--size", "garbage"});
   expect_refused([](auto& a) { a.exports = {"a:1x"}; }, {"--export", "1x"});
   expect_refused([](auto& a) { a.exports = {"a:"}; }, {"--export"});
   expect_refused([](auto& a) { a.exports = {"a:1M", "a:2M"}; }, {"--export", "'a'", "twice"});
@@ -129,6 +141,12 @@ TEST(ServeOptions, InheritedSocketsAreAPlaceToListen) {
   const auto settings = check_serve(arguments, 1);
   ASSERT_TRUE(settings.ok()) << settings.error().message;
   EXPECT_TRUE(settings->listen.empty());
+
+  arguments.stdio = true;
+  const auto both = check_serve(arguments, 1);
+  ASSERT_FALSE(both.ok());
+  EXPECT_NE(both.error().message.find("--stdio"), std::string::npos) << both.error().message;
+  EXPECT_NE(both.error().message.find("LISTEN_FDS"), std::string::npos) << both.error().message;
 }
 
 TEST(ServeOptions, ControlSocket) {

@@ -92,6 +92,20 @@ TEST(StatsText, NamesDoNotSteerTheTerminal) {
   EXPECT_NE(text.find("a\\x1b[2Jb\\x0a"), std::string::npos) << text;
 }
 
+// Whoever made the socket may say anything anywhere.
+TEST(StatsText, NothingFromTheServerSteersTheTerminal) {
+  const std::string evil = R"("\u001b[2J\u007f\u009b1m")";
+  const Json document = Json::parse(
+      R"({"version":)" + evil + R"(,"uris":[)" + evil + R"(],"exports":[{"name":)" + evil +
+      R"(,"codec":)" + evil + R"(}],"operations":{)" + evil + R"(:{"requests":)" + evil +
+      R"(}},"engine":{)" + evil + ":" + evil + R"(},"classes":[{)" + evil + ":" + evil + "}]}");
+  for (const std::string& text : {render_stat(document), render_top(document, document, 1)}) {
+    EXPECT_NE(text.find("[2J"), std::string::npos) << text;
+    for (const char* control : {"\033", "\177", "\xc2\x9b"})
+      EXPECT_EQ(text.find(control), std::string::npos) << text;
+  }
+}
+
 TEST(StatsText, TopShowsRates) {
   const Json before = to_json(test::sample_figures());
   ServerFigures later = test::sample_figures();

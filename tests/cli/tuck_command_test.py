@@ -53,6 +53,7 @@ class CommandLine(TuckTest):
             (["serve", "--unix", "s", "--size"], ["--size"]),
             (["serve", "--unix", "s", "--size", "1M", "--unit", "64K"], ["--unit"]),
             (["serve", "--unix", "s", "--export", "a:1M", "--export", "a:1M"], ["'a'"]),
+            (["serve", "--size", "1M", "--listen", "0.0.0.0:1"], ["--listen", "0.0.0.0", "TLS"]),
             (["serve", "--stdio", "--unix", "s", "--size", "1M"], ["--stdio"]),
             (["stat", "--jason"], ["--jason", "tuck stat --help"]),
             (["top", "--count", "many"], ["--count"]),
@@ -66,10 +67,19 @@ class CommandLine(TuckTest):
             (["top", "--control", "nowhere"], ["nowhere"]),
             (["serve", "--size", "1M", "--unix", "none/sock", "--control", "none"], ["none/sock"]),
             (["serve", "--size", "1M", "--unix", "s", "--control", "none/c"], ["none/c"]),
-            (["serve", "--size", "1M", "--listen", "192.0.2.1:1", "--control", "none"], ["192.0.2.1"]),
         ):
             with self.subTest(arguments=arguments):
                 self.assert_refused(1, words, *arguments)
+
+    def test_closed_standard_descriptors_stay_nobodys(self):
+        server = self.serve(
+            *("--unix", "s", "--size", "1M"),
+            command=["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", self.tuck],
+        )
+        for descriptor in range(3):
+            self.assertEqual(os.readlink(f"/proc/{server.pid}/fd/{descriptor}"), "/dev/null")
+        NbdClient.on_unix(self.path("s")).close()
+        self.stop(server)
 
     def test_the_last_of_repeated_values_counts(self):
         server = self.serve("--unix", "s", "--size", "1M", "--size", "2M")
