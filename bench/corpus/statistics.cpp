@@ -12,7 +12,7 @@ namespace tuck::corpus {
 
 namespace {
 
-constexpr uint32_t kUnitPages = 4;
+constexpr size_t kUnitPages = 4;
 constexpr int kZstdLevel = -1;
 
 // The output sizes of both codecs, capped at the input's.
@@ -79,7 +79,7 @@ Statistics measure(std::span<const std::byte> bytes) {
   Statistics statistics;
   Compressor compressor;
   while (!bytes.empty()) {
-    const auto unit = bytes.first(std::min<size_t>(bytes.size(), kUnitPages * kPageSize));
+    const auto unit = bytes.first(std::min(bytes.size(), kUnitPages * kPageSize));
     bool all_same = true;
     for (size_t at = 0; at < unit.size(); at += kPageSize) {
       const bool same = add_page(statistics, unit.subspan(at).first<kPageSize>(), compressor);

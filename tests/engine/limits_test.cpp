@@ -8,7 +8,6 @@
 namespace tuck::engine::test {
 namespace {
 
-using tuck::test::scaled;
 using tuck::test::seed;
 
 constexpr uint64_t kMiB = 1ull << 20;

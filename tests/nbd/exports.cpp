@@ -43,7 +43,8 @@ const std::vector<nbd::Export>& Exports::pair() {
   return instance().pair_;
 }
 
-std::vector<nbd::Export> Exports::many(size_t count, size_t name_bytes, std::string description) {
+std::vector<nbd::Export> Exports::many(size_t count, size_t name_bytes,
+                                       const std::string& description) {
   std::vector<nbd::Export> exports;
   for (size_t i = 0; i < count; ++i) {
     std::string name = std::to_string(i);

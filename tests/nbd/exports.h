@@ -19,7 +19,8 @@ class Exports {
   static const std::vector<nbd::Export>& pair();
   // count exports of kDiskBytes with these descriptions; names are "0", "1", … padded with '=' to
   // name_bytes.
-  static std::vector<nbd::Export> many(size_t count, size_t name_bytes, std::string description);
+  static std::vector<nbd::Export> many(size_t count, size_t name_bytes,
+                                       const std::string& description);
 
  private:
   Exports();

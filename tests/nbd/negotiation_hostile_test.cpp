@@ -306,7 +306,7 @@ std::string noise(Random& random, size_t bytes) {
 // Data that is right for some option, or nearly.
 std::string random_data(Random& random) {
   const char* const names[] = {"disk", "read-only", "", "nosuch"};
-  const std::string name = names[random.below(4)];
+  std::string name = names[random.below(4)];
   switch (random.below(6)) {
     case 0: {
       std::vector<uint16_t> asked(random.below(6));

@@ -10,7 +10,6 @@ namespace tuck::test {
 namespace {
 
 using nbd::Option;
-using nbd::OptionReply;
 
 constexpr uint16_t kWritableFlags = nbd::kFlagHasFlags | nbd::kFlagSendFlush | nbd::kFlagSendFua |
                                     nbd::kFlagSendTrim | nbd::kFlagSendWriteZeroes |

@@ -47,7 +47,7 @@ Result<std::byte*, Error> TestSource::reserve(size_t bytes, const char* purpose)
   // A page more at each end, replaced by a mapping of another sort: what runs over an end is
   // stopped, and the kernel does not merge the reservation with its neighbours (its figures are
   // ours alone).
-  const auto outer = system_.reserve(bytes + 2 * kPageSize, purpose);
+  auto outer = system_.reserve(bytes + 2 * kPageSize, purpose);
   if (!outer) return outer;
   std::byte* const at = *outer + kPageSize;
   for (std::byte* const fence : {*outer, at + bytes}) {
