@@ -5,9 +5,10 @@
 //   size class    objects of one size, behind one lock
 //   zspage        1 … 64 consecutive frames cut into objects of one class. Contiguous in virtual
 //                 memory, so an object is always one linear range
-//   fullness group  the zspages of a class that are about equally full; allocation takes from the
-//   fullest location      an object's place, in 8-byte steps from the pool's start page map for
-//   each frame: the zspage that it belongs to and its class
+//   group         (of fullness) the zspages of a class that are about equally full; allocation
+//                 takes from the fullest
+//   location      an object's place, in 8-byte steps from the pool's start
+//   page map      for each frame: the zspage that it belongs to and its class
 //
 // Free space is tracked in descriptors (bitmaps), never inside free objects: their frames may be
 // gone.

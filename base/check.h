@@ -1,7 +1,8 @@
 // Three levels of checking. The cost decides the level, not the mood:
 //   TUCK_CHECK   always on, O(1): a broken invariant stops the process before a wrong byte leaves
-//   it TUCK_DCHECK  debug builds, O(1) verify()     a member function of every structure: the full
-//   walk, called by tests
+//                it
+//   TUCK_DCHECK  debug builds, O(1)
+//   verify()     a member function of every structure: the full walk, called by tests
 #pragma once
 
 namespace tuck {

@@ -1,6 +1,8 @@
 // What frees leave all over the pool must not keep it from being filled again.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -45,8 +47,7 @@ void free_most(Allocator& pool, std::vector<Object>& live) {
     pool.maintain();
 }
 
-void swing(bool wait_for_reserve) {
-  tuck::test::TestSource source;
+std::unique_ptr<Allocator> make_pool(MemorySource& source, bool wait_for_reserve) {
   AllocatorOptions options;
   options.memory = &source;
   options.limit_bytes = kLimit;
@@ -54,9 +55,18 @@ void swing(bool wait_for_reserve) {
   options.reserve_bytes = 1u << 20;
   options.wait_for_reserve = wait_for_reserve;
   auto made = Allocator::create(options);
-  ASSERT_TRUE(made) << made.error().message;
-  Allocator& pool = **made;
-  pool.maintain();
+  if (!made) {
+    ADD_FAILURE() << made.error().message;
+    std::abort();
+  }
+  (*made)->maintain();
+  return std::move(*made);
+}
+
+void swing(bool wait_for_reserve) {
+  tuck::test::TestSource source;
+  const auto owned = make_pool(source, wait_for_reserve);
+  Allocator& pool = *owned;
   std::vector<Object> live;
   const size_t at_first = fill(pool, 2040, live);
   ASSERT_GT(at_first * 2048, kLimit * 9 / 10);
@@ -83,16 +93,8 @@ TEST(ScatteredPool, FillsAgainFromTheReserveAlone) {
 // answer is pending, and the next round brings the run.
 TEST(ScatteredPool, ReadyPiecesAreWaitedFor) {
   tuck::test::TestSource source;
-  AllocatorOptions options;
-  options.memory = &source;
-  options.limit_bytes = kLimit;
-  options.address_space_bytes = 16 * kLimit;
-  options.reserve_bytes = 1u << 20;
-  options.wait_for_reserve = true;
-  auto made = Allocator::create(options);
-  ASSERT_TRUE(made) << made.error().message;
-  Allocator& pool = **made;
-  pool.maintain();
+  const auto owned = make_pool(source, true);
+  Allocator& pool = *owned;
   std::vector<Object> live;
   fill(pool, 2040, live);
   std::vector<Object> dropped;
