@@ -53,16 +53,12 @@ size_t put_hole_chunk(std::span<std::byte> out, uint64_t cookie, uint64_t offset
   return buffer.size;
 }
 
-size_t put_error_chunk(std::span<std::byte> out, uint64_t cookie, WireError error,
-                       std::string_view message) noexcept {
-  TUCK_CHECK(error != WireError::none && out.size() >= kErrorChunkBytes);
-  message = message.substr(0, std::min(kStringBytesMax, out.size() - kErrorChunkBytes));
+size_t put_error_chunk(std::span<std::byte> out, uint64_t cookie, WireError error) noexcept {
+  TUCK_CHECK(error != WireError::none);
   OutputBuffer buffer(out);
-  put_chunk_header(buffer, ChunkType::error, cookie, true,
-                   6 + static_cast<uint32_t>(message.size()));
+  put_chunk_header(buffer, ChunkType::error, cookie, true, 6);
   buffer.put32(static_cast<uint32_t>(error));
-  buffer.put16(static_cast<uint16_t>(message.size()));
-  buffer.put_text(message);
+  buffer.put16(0);  // bytes of message
   return buffer.size;
 }
 

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "frontends/nbd/nbd.h"
 #include "frontends/nbd/protocol.h"
@@ -14,7 +13,7 @@ namespace tuck::nbd {
 
 inline constexpr size_t kDataChunkHeaderBytes = kChunkHeaderBytes + 8;
 inline constexpr size_t kHoleChunkBytes = kChunkHeaderBytes + 12;
-inline constexpr size_t kErrorChunkBytes = kChunkHeaderBytes + 6;  // without a message
+inline constexpr size_t kErrorChunkBytes = kChunkHeaderBytes + 6;
 constexpr size_t block_status_bytes(size_t extents) noexcept {
   return kChunkHeaderBytes + 4 + 8 * extents;
 }
@@ -32,9 +31,8 @@ size_t put_data_chunk_header(std::span<std::byte> out, uint64_t cookie, uint64_t
 // OFFSET_HOLE: hole_bytes (at least 1) of zeroes that need not travel.
 size_t put_hole_chunk(std::span<std::byte> out, uint64_t cookie, uint64_t offset,
                       uint32_t hole_bytes, bool done) noexcept;
-// ERROR: error is not none; the message (cut to kStringBytesMax and to out) is for people.
-size_t put_error_chunk(std::span<std::byte> out, uint64_t cookie, WireError error,
-                       std::string_view message = {}) noexcept;
+// ERROR, without a message for people: error is not none.
+size_t put_error_chunk(std::span<std::byte> out, uint64_t cookie, WireError error) noexcept;
 // BLOCK_STATUS of base:allocation: the extents, which are consecutive from the request's offset, as
 // far as they lie within length (a request's, at least 1), only the first with only_one (REQ_ONE),
 // and as far as out has room for them (block_status_bytes(1) at least).
