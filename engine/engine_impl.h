@@ -1,6 +1,7 @@
 // The engine's parts put together. Internal to engine/.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -19,6 +20,10 @@ namespace tuck::engine {
 
 // Slots whose entries are published under one lock.
 inline constexpr uint32_t kGroupSlots = 16;
+// Pages of [slot, slot + pages) that lie in the group of slot.
+inline uint32_t pages_in_group(SlotIndex slot, uint32_t pages) noexcept {
+  return std::min(pages, kGroupSlots - value(slot) % kGroupSlots);
+}
 inline constexpr uint32_t kAreasMax = 4096;
 static_assert(kAreasMax == 1u << allocator::ObjectHeader::kAreaBits);
 

@@ -46,7 +46,7 @@ RunResult EngineImpl::free(AreaId id, SlotIndex slot, uint32_t pages) noexcept {
     const PinScope pin(pins_, in_leaf);
     for (const uint32_t end = done + in_leaf; done < end;) {
       const SlotIndex at = slot + done;
-      const uint32_t count = std::min(end - done, kGroupSlots - value(at) % kGroupSlots);
+      const uint32_t count = pages_in_group(at, end - done);
       if (any_stored(area->table, at, count)) {
         publish(pin.state(), *area, at, std::span(kEmpty.data(), count), nullptr);
       }

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -6,14 +5,6 @@
 #include "engine/same_filled.h"
 
 namespace tuck::engine {
-namespace {
-
-// Pages of [slot, slot + pages) that lie in the group of slot.
-uint32_t pages_in_group(SlotIndex slot, uint32_t pages) {
-  return std::min(pages, kGroupSlots - value(slot) % kGroupSlots);
-}
-
-}  // namespace
 
 Area* EngineImpl::find(AreaId id, SlotIndex slot, uint32_t pages) const noexcept {
   if (value(id) >= kAreasMax) return nullptr;
