@@ -177,6 +177,7 @@ Result<uint64_t> Allocator::Impl::allocate(uint32_t payload_bytes, Owner owner) 
       if (fresh != kNoZspage) drop_zspage(fresh);
       return *location;
     }
+    TUCK_SYNC_POINT("allocator.allocate.class_full");
     const auto made = make_zspage(class_index);
     if (made) {
       fresh = *made;
@@ -237,6 +238,7 @@ void Allocator::Impl::free(std::span<const Object> objects) noexcept {
         free_object(state, piece[order[i]], &emptied);
       }
     }
+    TUCK_SYNC_POINT("allocator.free.unlocked");
     while (emptied != kNoZspage) {
       const ZspageId id = emptied;
       emptied = zspages[id].next;

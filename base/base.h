@@ -9,5 +9,6 @@
 #include "base/memory_source.h"  // IWYU pragma: export
 #include "base/mutex.h"          // IWYU pragma: export
 #include "base/result.h"         // IWYU pragma: export
+#include "base/sync_point.h"     // IWYU pragma: export
 #include "base/types.h"          // IWYU pragma: export
 #include "base/units.h"          // IWYU pragma: export

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/claim_array.h"
+#include "base/sync_point.h"
 
 namespace tuck {
 
@@ -13,10 +14,13 @@ uint32_t Epochs::enter() noexcept {
   for (uint32_t i = claim_hint();; ++i) {
     auto& word = lines_[i % kLines].word;
     uint64_t expected = kFree;
-    if (word.load(std::memory_order_relaxed) == kFree &&
-        word.compare_exchange_strong(expected, current_.load(std::memory_order_seq_cst),
-                                     std::memory_order_seq_cst)) {
-      return i % kLines;
+    if (word.load(std::memory_order_relaxed) == kFree) {
+      // By the time that it is written it may be an old one: that only holds back more.
+      const uint64_t epoch = current_.load(std::memory_order_seq_cst);
+      TUCK_SYNC_POINT("base.epochs.epoch_read");
+      if (word.compare_exchange_strong(expected, epoch, std::memory_order_seq_cst)) {
+        return i % kLines;
+      }
     }
     if (i % kLines == kLines - 1) ::sched_yield();
   }

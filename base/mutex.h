@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/annotations.h"
+#include "base/sync_point.h"
 
 namespace tuck {
 
@@ -40,6 +41,11 @@ class TUCK_CAPABILITY("mutex") Mutex {
 
   void lock() noexcept TUCK_ACQUIRE() {
     note_locked(rank_);
+    if constexpr (kSyncPoints) {
+      // So that a test knows of a thread that it waits for another one.
+      if (mutex_.try_lock()) return;
+      TUCK_SYNC_POINT("base.mutex.waits");
+    }
     mutex_.lock();
   }
   bool try_lock() noexcept TUCK_TRY_ACQUIRE(true) {

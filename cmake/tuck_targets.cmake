@@ -11,7 +11,8 @@ function(tuck_configure target)
             -fno-omit-frame-pointer
             $<$<BOOL:${TUCK_WERROR}>:-Werror>
             $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
-  target_compile_definitions(${target} PRIVATE $<$<CONFIG:Debug>:TUCK_DEBUG=1>)
+  target_compile_definitions(${target} PRIVATE $<$<CONFIG:Debug>:TUCK_DEBUG=1>
+                                               $<$<BOOL:${TUCK_SYNC_POINTS}>:TUCK_SYNC_POINTS=1>)
   if(TUCK_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${TUCK_SANITIZE})
     target_compile_options(${target} PRIVATE -O1 -fno-sanitize-recover=all)

@@ -44,6 +44,7 @@ Status EngineImpl::remove_area(AreaId id) {
     TUCK_CHECK(freed.code == Errc::ok);
     done += step;
   }
+  TUCK_SYNC_POINT("engine.remove_area.emptied");
   MutexLock guard(admin_);
   areas_[value(id)].store(nullptr, std::memory_order_release);
   delete area;

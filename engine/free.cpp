@@ -48,6 +48,7 @@ RunResult EngineImpl::free(AreaId id, SlotIndex slot, uint32_t pages) noexcept {
       const SlotIndex at = slot + done;
       const uint32_t count = pages_in_group(at, end - done);
       if (any_stored(area->table, at, count)) {
+        TUCK_SYNC_POINT("engine.free.looked");
         publish(pin.state(), *area, at, std::span(kEmpty.data(), count), nullptr);
       }
       done += count;

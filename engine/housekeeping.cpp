@@ -40,6 +40,7 @@ void EngineImpl::maintain() noexcept {
   if (!maintenance_.try_lock()) return;
   pins_.sweep();
   pool_->maintain();
+  TUCK_SYNC_POINT("engine.maintain.refilled");
   maintenance_.unlock();
   // After the refill, whether it brought anything or not: who waits finds out by calling again.
   tickets_.notify_all();

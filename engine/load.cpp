@@ -28,6 +28,7 @@ Errc EngineImpl::decode(const Area& area, SlotIndex slot, Entry entry, std::byte
       if (pool_->header(entry.location()).owner() != allocator::Owner{area.id, slot}) {
         return Errc::corrupt;
       }
+      TUCK_SYNC_POINT("engine.load.owner_checked");
       const bool decoded =
           codecs_->decompress(static_cast<CodecKind>(entry.codec()),
                               pool_->payload(entry.location()), entry.length(), out, kPageSize);
@@ -60,11 +61,13 @@ RunResult EngineImpl::load(PinState& pin, AreaId id, SlotIndex slot, uint32_t pa
   uint32_t empty = 0;
   for (uint32_t i = 0; i < pages; ++i) {
     const Entry entry = area->table.load(slot + i);
+    TUCK_SYNC_POINT("engine.load.entry_read");
     const Errc code = decode(*area, slot + i, entry, out + static_cast<size_t>(i) * kPageSize);
     if (code != Errc::ok) {
       pin.add(Counter::loads_corrupt, 1);
       return {code, i};
     }
+    TUCK_SYNC_POINT("engine.load.decoded");
     if (seen != nullptr) seen[i] = entry;
     empty += entry.is_empty() ? 1u : 0u;
   }

@@ -42,7 +42,9 @@ void PinSet::flush(PinState& state) noexcept {
       state.stamp = epochs_.advance();
       state.sealed = count;
     }
+    TUCK_SYNC_POINT("engine.pins.sealed");
     if (epochs_.oldest() < state.stamp) return;
+    TUCK_SYNC_POINT("engine.pins.frees");
     allocator_.free(std::span(state.retired.data(), state.sealed));
     std::copy(state.retired.begin() + state.sealed, state.retired.begin() + count,
               state.retired.begin());
@@ -75,6 +77,7 @@ bool PinSet::drain(uint32_t looks) noexcept {
     while (!sweep_line(line)) {
       if (looks == 0) return false;
       --looks;
+      TUCK_SYNC_POINT("engine.pins.drain_waits");
       ::sched_yield();
     }
   }

@@ -49,14 +49,18 @@ uint32_t EngineImpl::publish(PinState& pin, Area& area, SlotIndex slot,
   TUCK_DCHECK(fresh.size() <= kGroupSlots);
   std::array<Entry, kGroupSlots> old;
   uint32_t published = 0;
+  TUCK_SYNC_POINT("engine.publish.begins");
   {
     MutexLock guard(groups_.of(area.id, slot));
+    TUCK_SYNC_POINT("engine.publish.locked");
     for (; published < fresh.size(); ++published) {
       const SlotIndex at = slot + published;
       if (seen != nullptr && !area.table.load(at).same_content(seen[published])) break;
+      TUCK_SYNC_POINT("engine.publish.entry_checked");
       old[published] = area.table.exchange(at, fresh[published]);
     }
   }
+  TUCK_SYNC_POINT("engine.publish.published");
   ContentChange change;
   uint32_t freed = 0;
   for (uint32_t i = 0; i < published; ++i) {

@@ -65,8 +65,10 @@ void EngineImpl::prepare(Area& area, SlotIndex slot, uint32_t pages, const std::
 bool EngineImpl::fetch_room() noexcept {
   // A reader is inside for 16 pages at most; one that stays is not waited for.
   constexpr uint32_t kLooks = 64;
+  TUCK_SYNC_POINT("engine.fetch_room.begins");
   const bool some = pins_.retired_objects() != 0;
   pins_.drain(kLooks);
+  TUCK_SYNC_POINT("engine.fetch_room.drained");
   // Frames go to and come from the system: not in a store that must do without that.
   if (options_.stores_wait_for_reserve) return some;
   // Another thread's round may have frames in its hands; wait for it.
@@ -89,7 +91,9 @@ void EngineImpl::discard(std::span<const Entry> unpublished) noexcept {
 Errc EngineImpl::give_up(Errc code, Ticket* ticket, PinState& pin) noexcept {
   if (code == Errc::pending && ticket != nullptr) {
     pin.add(Counter::stores_pending, 1);
+    TUCK_SYNC_POINT("engine.give_up.pending");
     tickets_.add(*ticket);
+    TUCK_SYNC_POINT("engine.give_up.ticket_waits");
     // After add(): the background lets go of every ticket that it finds after having refilled.
     wake_background();
     return Errc::pending;
@@ -113,6 +117,7 @@ RunResult EngineImpl::store(AreaId id, SlotIndex slot, uint32_t pages, const std
     Prepared prepared;
     prepare(*area, at, count, from, prepared);
     if (prepared.code == Errc::no_space && fetch_room()) prepare(*area, at, count, from, prepared);
+    TUCK_SYNC_POINT("engine.store.prepared");
     // The point of no return: what is prepared is published, whatever became of the rest. The epoch
     // begins only here, so that slow codecs do not hold back the reuse of freed objects.
     const PinScope pin(pins_, kGroupSlots);
@@ -136,11 +141,13 @@ RunResult EngineImpl::store_if(PinState& pin, AreaId id, SlotIndex slot, uint32_
     if (pin.room() < kGroupSlots) return {Errc::changed, done};
     Prepared prepared;
     prepare(*area, at, count, data + static_cast<size_t>(done) * kPageSize, prepared);
+    TUCK_SYNC_POINT("engine.store_if.prepared");
     const std::span<const Entry> fresh(prepared.entries.data(), prepared.count);
     const uint32_t published = publish(pin, *area, at, fresh, seen + done);
     pin.add(Counter::pages_stored, published);
     done += published;
     if (published < prepared.count) {
+      TUCK_SYNC_POINT("engine.store_if.discards");
       discard(fresh.subspan(published));
       pin.add(Counter::store_if_changed, 1);
       return {Errc::changed, done};
