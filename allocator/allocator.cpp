@@ -273,6 +273,10 @@ bool Allocator::reserve_is_low() const noexcept {
   return impl_->arena.reserve_is_low();
 }
 
+uint64_t Allocator::reserve_misses() const noexcept {
+  return impl_->arena.reserve_misses();
+}
+
 uint64_t Allocator::resident_bytes() const noexcept {
   return impl_->arena.populated_frames() * kFrameSize + impl_->arena.metadata_bytes() +
          impl_->zspages.resident_bytes();

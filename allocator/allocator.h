@@ -109,6 +109,8 @@ class Allocator {
   bool maintain() noexcept;
   // Whether the reserve is so low that maintain() should run now.
   bool reserve_is_low() const noexcept;
+  // How often allocate() found the reserve empty where the limit allowed more: memory pressure.
+  uint64_t reserve_misses() const noexcept;
 
   Ledger ledger() const;
   uint64_t resident_bytes() const noexcept;                // pool frames and metadata

@@ -149,6 +149,7 @@ Errc FrameArena::ask_background(uint32_t frames) noexcept {
   if (populated_frames() + kBlockFrames > options_.limit_frames) {
     pieces_in_the_way_.store(true, std::memory_order_relaxed);
   }
+  reserve_misses_.store(reserve_misses() + 1, std::memory_order_relaxed);
   // Also while starved, so that the background tries again.
   run_wanted_.store(true, std::memory_order_relaxed);
   return starved_.load(std::memory_order_relaxed) ? Errc::no_space : Errc::pending;

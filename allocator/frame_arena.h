@@ -82,6 +82,11 @@ class FrameArena {
   uint64_t ready_frames() const noexcept { return ready_frames_.load(std::memory_order_relaxed); }
   uint64_t metadata_bytes() const noexcept TUCK_EXCLUDES(lock_);
 
+  // How often a run was asked for that the reserve did not have, though the limit allowed more.
+  uint64_t reserve_misses() const noexcept {
+    return reserve_misses_.load(std::memory_order_relaxed);
+  }
+
   // Checks blocks, lists and counts; returns the number of frames in use.
   uint64_t verify() const TUCK_EXCLUDES(lock_);
 
@@ -132,6 +137,7 @@ class FrameArena {
   // Written under lock_, read without.
   std::atomic<uint64_t> populated_frames_{0};  // and those on their way from the system
   std::atomic<uint64_t> ready_frames_{0};
+  std::atomic<uint64_t> reserve_misses_{0};
   // The last populate failed: stores need not wait for the reserve. Cleared by a success.
   std::atomic<bool> starved_{false};
   // Under wait_for_reserve: a run was asked for that no ready frames make up; with

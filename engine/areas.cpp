@@ -25,7 +25,7 @@ Result<AreaId, Error> EngineImpl::add_area(const AreaOptions& options) {
     return Error{Errc::invalid, "there are 4096 areas already, which is the most"};
   }
   if (auto failure = codecs_->prepare(options.codec)) return *failure;
-  auto table = SlotTable::create(*options_.memory, options.slots);
+  auto table = SlotTable::create(*options_.memory, options.slots, options.populate_table);
   if (!table) return table.error();
   const AreaId area_id{static_cast<uint16_t>(id)};
   // release: pairs with find().

@@ -97,6 +97,10 @@ Result<std::unique_ptr<EngineImpl>, Error> EngineImpl::create(const EngineOption
   auto pins =
       ReservedArray<PinState>::create(anonymous_memory(), Epochs::kLines, "the calls' lines");
   if (!pins) return pins.error();
+  if (options.stores_wait_for_reserve && pins->populate_bytes(0, pins->size_bytes()) != Errc::ok) {
+    return Error{Errc::no_space, "no memory for the calls' lines (" +
+                                     format_size_rounded(pins->size_bytes()) + ")"};
+  }
   auto engine =
       std::make_unique<EngineImpl>(options, std::move(*pool), std::move(*codecs), std::move(*pins));
   if (auto failure = engine->start_background()) return *failure;

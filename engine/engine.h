@@ -36,6 +36,10 @@ struct EngineOptions {
   // Stores use only frames that the background populated; when there are none they are pending.
   // Off: a store populates a batch itself.
   bool stores_wait_for_reserve = false;
+  // With stores_wait_for_reserve: nor do they wait. A store that finds no ready frame fails with
+  // no_space at once, ticket or not. For a server inside the machine that swaps onto it: there the
+  // background may get memory only when stores have been answered.
+  bool stores_never_wait = false;
   // Off: no thread is started; call maintain() now and then.
   bool background_thread = true;
   // Where the pool's memory comes from; nullptr: anonymous memory. Not owned; outlives the engine.
@@ -46,6 +50,9 @@ struct AreaOptions {
   std::string name;    // for statistics
   uint64_t slots = 0;  // 1 … 2^32
   CodecSetting codec;
+  // All of the slot table is populated when the area is added (8 bytes a slot), so that no store
+  // needs memory for it. Off: leaves of 512 slots are populated on first use.
+  bool populate_table = false;
 };
 
 // How far a call on a run got: the first pages_done pages are done, what is behind them is
@@ -142,8 +149,8 @@ class Engine {
   Status set_codec(AreaId area, CodecSetting codec);
 
   // Stores pages * kPageSize bytes of data, page by page in order, until the first failure.
-  // Errors: no_space; pending (only under stores_wait_for_reserve and with a ticket; without one
-  // it is no_space); out_of_range.
+  // Errors: no_space; pending (only under stores_wait_for_reserve and with a ticket; without one,
+  // or under stores_never_wait, it is no_space); out_of_range.
   RunResult store(AreaId area, SlotIndex slot, uint32_t pages, const std::byte* data,
                   Ticket* ticket = nullptr) noexcept;
   // Fills out with pages * kPageSize bytes; empty slots read as zeroes.

@@ -82,6 +82,7 @@ Stats EngineImpl::stats() const {
   stats.operations.pages_freed = pins_.sum(Counter::pages_freed);
   stats.operations.stores_no_space = pins_.sum(Counter::stores_no_space);
   stats.operations.stores_pending = pins_.sum(Counter::stores_pending);
+  stats.operations.reserve_misses = pool_->reserve_misses();
   stats.operations.store_if_changed = pins_.sum(Counter::store_if_changed);
   stats.operations.loads_corrupt = pins_.sum(Counter::loads_corrupt);
   MutexLock guard(admin_);

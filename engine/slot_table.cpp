@@ -7,7 +7,8 @@ namespace tuck::engine {
 static_assert(SlotTable::kLeafSlots * sizeof(Entry) == ReservedArray<Entry>::kGrain,
               "a leaf is what can be populated at once");
 
-Result<SlotTable, Error> SlotTable::create(MemorySource& source, uint64_t slots) {
+Result<SlotTable, Error> SlotTable::create(MemorySource& source, uint64_t slots,
+                                           bool populate_all) {
   const uint64_t leaves = (slots + kLeafSlots - 1) / kLeafSlots;
   auto entries =
       ReservedArray<std::atomic<uint64_t>>::create(source, leaves * kLeafSlots, "a slot table");
@@ -19,7 +20,20 @@ Result<SlotTable, Error> SlotTable::create(MemorySource& source, uint64_t slots)
     return Error{Errc::no_space, "no memory for the index of a slot table of " +
                                      std::to_string(slots) + " slots: make the area smaller"};
   }
-  return SlotTable(slots, std::move(*entries), std::move(*present));
+  SlotTable table(slots, std::move(*entries), std::move(*present));
+  if (populate_all && table.ensure_all_leaves() != Errc::ok) {
+    return Error{Errc::no_space, "no memory for a slot table of " + format_size_rounded(slots * 8) +
+                                     ", which is wanted whole: make the area smaller"};
+  }
+  return table;
+}
+
+Errc SlotTable::ensure_all_leaves() noexcept {
+  for (uint64_t slot = 0; slot < slots_; slot += kLeafSlots) {
+    const Errc code = ensure_leaf(SlotIndex{static_cast<uint32_t>(slot)});
+    if (code != Errc::ok) return code;
+  }
+  return Errc::ok;
 }
 
 Errc SlotTable::ensure_leaf(SlotIndex slot) noexcept {

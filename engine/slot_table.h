@@ -1,6 +1,6 @@
 // An area's entries: one 8-byte atomic word a slot, in leaves of 512 that are populated on first
-// use. The leaves lie in one reserved address range, so that finding an entry is one addition; an
-// untouched area costs one bit a leaf.
+// use, or all at once when the area is made. The leaves lie in one reserved address range, so that
+// finding an entry is one addition; an untouched area costs one bit a leaf.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,8 @@ class SlotTable {
   static constexpr uint32_t kLeafSlots = 512;
   static constexpr uint64_t kSlotsMax = 1ull << 32;
 
-  static Result<SlotTable, Error> create(MemorySource& source, uint64_t slots);
+  // populate_all: every leaf is there from the start.
+  static Result<SlotTable, Error> create(MemorySource& source, uint64_t slots, bool populate_all);
   SlotTable(SlotTable&& other) noexcept
       : slots_(other.slots_),
         entries_(std::move(other.entries_)),
@@ -53,6 +54,7 @@ class SlotTable {
   SlotTable(uint64_t slots, ReservedArray<std::atomic<uint64_t>> entries,
             ReservedArray<std::atomic<uint64_t>> present) noexcept
       : slots_(slots), entries_(std::move(entries)), present_(std::move(present)) {}
+  Errc ensure_all_leaves() noexcept;
 
   // Constant after construction.
   uint64_t slots_;

@@ -89,7 +89,7 @@ void EngineImpl::discard(std::span<const Entry> unpublished) noexcept {
 
 // What the caller is told when there was no room, and the ticket's fate.
 Errc EngineImpl::give_up(Errc code, Ticket* ticket, PinState& pin) noexcept {
-  if (code == Errc::pending && ticket != nullptr) {
+  if (code == Errc::pending && ticket != nullptr && !options_.stores_never_wait) {
     pin.add(Counter::stores_pending, 1);
     TUCK_SYNC_POINT("engine.give_up.pending");
     tickets_.add(*ticket);

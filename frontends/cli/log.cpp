@@ -1,5 +1,7 @@
 #include "frontends/cli/log.h"
 
+#include <pthread.h>
+#include <spdlog/async.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -70,6 +72,27 @@ Status start_log(const std::string& level) {
   logger->set_level(threshold);
   spdlog::set_default_logger(std::move(logger));
   return std::nullopt;
+}
+
+void write_log_behind() {
+  constexpr size_t kLines = 1024;
+  const auto direct = spdlog::default_logger();
+  spdlog::init_thread_pool(kLines, 1, [] { pthread_setname_np(pthread_self(), "tuck-log"); });
+  auto behind = std::make_shared<spdlog::async_logger>(
+      "tuck", direct->sinks().begin(), direct->sinks().end(), spdlog::thread_pool(),
+      spdlog::async_overflow_policy::overrun_oldest);
+  behind->set_level(direct->level());
+  spdlog::set_default_logger(std::move(behind));
+}
+
+void finish_log() {
+  const auto behind = spdlog::default_logger();
+  auto direct =
+      std::make_shared<spdlog::logger>("tuck", behind->sinks().begin(), behind->sinks().end());
+  direct->set_level(behind->level());
+  spdlog::set_default_logger(std::move(direct));
+  // The pool's end waits for its thread, which writes what is in the queue first.
+  spdlog::details::registry::instance().set_tp(nullptr);
 }
 
 void print_error(const std::string& what) {

@@ -11,6 +11,13 @@ namespace tuck::cli {
 // the journal they carry its priority prefix instead ("<6>…"), as the journal knows the time
 // itself.
 Status start_log(const std::string& level);
+// From now on a thread of its own writes the lines, so that no thread that serves ever waits for
+// standard error: its reader may be waiting for us (a journal that is swapped out). At most 1024
+// lines wait; then the oldest are lost. The thread inherits what the caller has set for itself.
+void write_log_behind();
+// Writes what waits, and ends that thread; lines are written at once again. Nothing to do if there
+// is none.
+void finish_log();
 
 // "tuck: what" on standard error: the one line a command ends with when it fails.
 void print_error(const std::string& what);

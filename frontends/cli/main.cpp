@@ -46,11 +46,20 @@ void add_serve_options(CLI::App& serve, ServeArguments& arguments) {
       ->capture_default_str();
   add_single(serve, "--memory-limit", arguments.memory_limit,
              "Refuse writes when compressed pages would take more memory than this", "SIZE");
+  serve.add_flag(
+      "--swap", arguments.swap,
+      "For the machine that swaps onto this disk: lock all memory, keep a reserve, never "
+      "wait for memory; refuse to serve where a protection is not to be had");
+  serve.add_flag("--lock-memory", arguments.lock_memory,
+                 "The protections of --swap as far as they can be had");
+  add_single(serve, "--reserve", arguments.reserve,
+             "Memory kept ready for writes [2M; 16M with --swap]", "SIZE");
   add_single(serve, "--workers", arguments.workers, "Worker threads; 0: one a processor, at most 4",
              "N")
       ->capture_default_str();
-  add_single(serve, "--connections", arguments.connections, "Clients at once", "N")
-      ->capture_default_str();
+  add_single(serve, "--connections", arguments.connections,
+             "Clients at once [128; 16 with locked memory]", "N")
+      ->check(CLI::PositiveNumber);
   add_single(serve, "--poll", arguments.poll_us,
              "Microseconds that a worker polls before it sleeps; 0: none", "US")
       ->capture_default_str();

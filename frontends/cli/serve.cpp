@@ -1,10 +1,12 @@
 #include "frontends/cli/serve.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -20,6 +22,8 @@
 #include "frontends/cli/service_manager.h"
 #include "frontends/cli/stats_json.h"
 #include "frontends/cli/stop_signals.h"
+#include "frontends/cli/swap_protection.h"
+#include "frontends/cli/swap_users.h"
 #include "frontends/cli/version.h"
 
 namespace tuck::cli {
@@ -38,7 +42,8 @@ nbd::ServerOptions server_options(const ServeSettings& settings, const ServedPoo
 }
 
 // The figures of a running server; server may be null (--stdio).
-Json figures_now(const ServedPool& pool, const nbd::Server* server, Clock::time_point start) {
+Json figures_now(const ServedPool& pool, const nbd::Server* server, Clock::time_point start,
+                 const SwapProtection& protection) {
   ServerFigures figures;
   figures.version = kVersion;
   figures.process_id = getpid();
@@ -47,6 +52,8 @@ Json figures_now(const ServedPool& pool, const nbd::Server* server, Clock::time_
   figures.engine = pool.stats();
   figures.pool = pool.kernel_view();
   figures.process = read_process_figures();
+  figures.protections = protection.list();
+  if (protection.mode() != ProtectionMode::off) figures.thread_flags = read_thread_flags();
   if (server != nullptr) {
     figures.uris = server->uris();
     figures.server = server->report();
@@ -65,24 +72,68 @@ Result<std::unique_ptr<ControlServer>, Error> open_control(const ControlSetting&
   return std::unique_ptr<ControlServer>();
 }
 
-// Answers control clients until a stop signal comes (its name is returned) or done_fd, if there is
-// one, becomes readable ("").
-std::string wait_for_end(StopSignals& signals, ControlServer* control, int done_fd) {
+// Answers control clients until a stop signal comes (its name is returned), done_fd, if there is
+// one, becomes readable, or so much time has passed ("" for both; negative: no limit).
+std::string wait_for_end(StopSignals& signals, ControlServer* control, int done_fd,
+                         std::chrono::milliseconds at_most = std::chrono::milliseconds(-1)) {
+  const Clock::time_point end = Clock::now() + at_most;
+  const auto time_left = [&]() -> int {
+    const int control_time = control != nullptr ? control->timeout() : -1;
+    if (at_most.count() < 0) return control_time;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    const int own = static_cast<int>(std::max<int64_t>(left.count(), 0));
+    return control_time < 0 ? own : std::min(own, control_time);
+  };
   std::vector<pollfd> waits;
   while (true) {
     waits.clear();
     waits.push_back({.fd = signals.fd(), .events = POLLIN, .revents = 0});
     waits.push_back({.fd = done_fd, .events = POLLIN, .revents = 0});
     if (control != nullptr) control->add(waits);
-    const int timeout = control != nullptr ? control->timeout() : -1;
-    if (poll(waits.data(), waits.size(), timeout) < 0 && errno != EINTR) {
+    if (poll(waits.data(), waits.size(), time_left()) < 0 && errno != EINTR) {
       spdlog::error("poll: {}; stopping", std::strerror(errno));
       return "an error";
     }
     if (std::string name = signals.take_name(); !name.empty()) return name;
     if (waits[1].revents != 0) return "";
     if (control != nullptr) control->handle(waits);
+    if (at_most.count() >= 0 && Clock::now() >= end) return "";
   }
+}
+
+// Whether ending now would take away memory that somebody has swapped out to us: with --swap
+// whoever uses an export does that, without it whoever uses one while this machine swaps to an NBD
+// disk may.
+bool is_swapped_to(const ServeSettings& settings, const nbd::Server& server) {
+  if (server.report().connections_serving == 0) return false;
+  return settings.protection == ProtectionMode::strict || !nbd_swap_devices().empty();
+}
+
+// A stop signal has come. Pages that are swapped out to us are nowhere else, and whoever they
+// belong to dies without them: goes on serving until the clients have gone, and returns what ended
+// the wait.
+std::string stay_while_swapped_to(std::string reason, const ServeSettings& settings,
+                                  const nbd::Server& server, StopSignals& signals,
+                                  ControlServer* control) {
+  constexpr std::chrono::seconds kLook{1};
+  uint64_t told_clients = 0;
+  std::string signal = reason;
+  while (reason != kStopAtOnce && is_swapped_to(settings, server)) {
+    const uint64_t clients = server.report().connections_serving;
+    if (clients != told_clients || !signal.empty()) {
+      spdlog::warn(
+          "{}: not stopping yet: {} connections use the disk and may have swapped out to it, which "
+          "would be lost; waiting for them to go (swapoff DEVICE, then nbd-client -d DEVICE{}); "
+          "SIGQUIT stops at once",
+          reason, clients,
+          fmt::format("; swap on NBD here: {}", fmt::join(nbd_swap_devices(), " ")));
+      told_clients = clients;
+    }
+    notify_waiting("Waiting for swap to be taken off the disk");
+    signal = wait_for_end(signals, control, -1, kLook);
+    if (!signal.empty()) reason = signal;
+  }
+  return reason;
 }
 
 void log_exports(const ServeSettings& settings) {
@@ -99,13 +150,30 @@ void log_dropped(const ServedPool& pool) {
                format_size_rounded(stats.content.pages_stored * kPageSize));
 }
 
+// The last step before the first client: everything is resident and locked, or it is not and the
+// user hears of it.
+Status complete(SwapProtection& protection, const ServedPool& pool, const ServeSettings& settings) {
+  Status missing = protection.complete(pool.memory_ranges(), pool.stats().ledger.reserve_bytes,
+                                       settings.reserve_bytes);
+  // A refusal names them by itself.
+  if (missing) return missing;
+  for (const Protection& one : protection.list()) {
+    const auto level = one.holds ? spdlog::level::info : spdlog::level::warn;
+    spdlog::log(level, "protection {}: {}: {}", one.name, one.holds ? "holds" : "missing",
+                one.detail);
+  }
+  return missing;
+}
+
 int fail(const Error& error) {
+  // In this order on standard error.
+  finish_log();
   print_error(error.message);
   return kExitFailed;
 }
 
 int serve_sockets(ServeSettings settings, const std::vector<int>& inherited, ServedPool& pool,
-                  StopSignals& signals) {
+                  StopSignals& signals, SwapProtection& protection) {
   for (const int fd : inherited) {
     nbd::ListenAddress address;
     address.inherited_fd = fd;
@@ -116,10 +184,12 @@ int serve_sockets(ServeSettings settings, const std::vector<int>& inherited, Ser
   // Opened before the server, so that a path in use is found before anything is served; answered
   // only by wait_for_end(), when the server is there.
   auto control = open_control(settings.control, [&](std::string_view line) {
-    return answer_request(line, [&] { return figures_now(pool, server.get(), start); });
+    return answer_request(line, [&] { return figures_now(pool, server.get(), start, protection); });
   });
   if (!control) return fail(control.error());
-  auto started = nbd::Server::start(server_options(settings, pool));
+  nbd::ServerOptions options = server_options(settings, pool);
+  options.ready = [&] { return complete(protection, pool, settings); };
+  auto started = nbd::Server::start(std::move(options));
   if (!started) return fail(started.error());
   server = std::move(*started);
 
@@ -132,7 +202,8 @@ int serve_sockets(ServeSettings settings, const std::vector<int>& inherited, Ser
   if (*control) spdlog::info("figures: tuck stat --control {}", settings.control.path);
   notify_ready(status);
 
-  const std::string reason = wait_for_end(signals, control->get(), -1);
+  std::string reason = wait_for_end(signals, control->get(), -1);
+  reason = stay_while_swapped_to(std::move(reason), settings, *server, signals, control->get());
   notify_stopping();
   spdlog::info("{}: stopping, {} connections end", reason, server->report().connections_now);
   server->stop();
@@ -154,14 +225,16 @@ Result<std::pair<int, int>, Error> take_standard_streams() {
   return std::pair(input, output);
 }
 
-int serve_stdio(const ServeSettings& settings, ServedPool& pool, StopSignals& signals) {
+int serve_stdio(const ServeSettings& settings, ServedPool& pool, StopSignals& signals,
+                SwapProtection& protection) {
   auto streams = take_standard_streams();
   if (!streams) return fail(streams.error());
   const Clock::time_point start = Clock::now();
   auto control = open_control(settings.control, [&](std::string_view line) {
-    return answer_request(line, [&] { return figures_now(pool, nullptr, start); });
+    return answer_request(line, [&] { return figures_now(pool, nullptr, start, protection); });
   });
   if (!control) return fail(control.error());
+  if (Status error = complete(protection, pool, settings)) return fail(*error);
   const FileDescriptor done(eventfd(0, EFD_CLOEXEC));
   if (!done) return fail({Errc::no_space, std::string("eventfd: ") + std::strerror(errno)});
 
@@ -205,10 +278,18 @@ int run_serve(const ServeArguments& arguments) {
   }
   auto signals = StopSignals::take();
   if (!signals) return fail(signals.error());
-  auto pool = ServedPool::create(*settings);
-  if (!pool) return fail(pool.error());
-  if (settings->stdio) return serve_stdio(*settings, **pool, *signals);
-  return serve_sockets(std::move(*settings), *inherited, **pool, *signals);
+  // Before there are threads and memory, which take over what is set here.
+  SwapProtection protection(settings->protection);
+  protection.claim();
+  if (settings->protection != ProtectionMode::off) write_log_behind();
+  const int status = [&] {
+    auto pool = ServedPool::create(*settings);
+    if (!pool) return fail(pool.error());
+    if (settings->stdio) return serve_stdio(*settings, **pool, *signals, protection);
+    return serve_sockets(std::move(*settings), *inherited, **pool, *signals, protection);
+  }();
+  finish_log();
+  return status;
 }
 
 }  // namespace tuck::cli

@@ -2,6 +2,7 @@
 
 #include <sys/un.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <unordered_set>
@@ -17,6 +18,8 @@ constexpr size_t kExportNameMax = 4096;
 constexpr size_t kSocketPathMax = sizeof(sockaddr_un{}.sun_path) - 1;
 // A pool smaller than this has no room for one zspage of every size class in use.
 constexpr uint64_t kMemoryLimitMin = 1ull << 20;
+// A reserve is populated in blocks of 256 KiB.
+constexpr uint64_t kReserveMin = 256ull << 10;
 
 Error usage(std::string message) {
   return Error{Errc::invalid, std::move(message)};
@@ -123,6 +126,31 @@ Result<ControlSetting, Error> check_control(const ServeArguments& arguments) {
   return control;
 }
 
+// --swap, --lock-memory, --reserve.
+Status check_protection(const ServeArguments& arguments, ServeSettings& settings) {
+  if (arguments.swap) {
+    if (arguments.stdio) {
+      return usage("--swap: the kernel's client connects to a socket; leave out --stdio");
+    }
+    settings.protection = ProtectionMode::strict;
+    settings.reserve_bytes = kReserveDefaultSwap;
+  } else if (arguments.lock_memory) {
+    settings.protection = ProtectionMode::best_effort;
+  }
+  const uint64_t limit = settings.memory_limit_bytes;
+  // Frames held ready count against the limit; a small pool keeps at most an eighth of it for them.
+  if (limit != 0) settings.reserve_bytes = std::min(settings.reserve_bytes, limit / 8);
+  if (arguments.reserve.empty()) return std::nullopt;
+  Result<uint64_t, Error> reserve = parse_size_option("--reserve", arguments.reserve);
+  if (!reserve) return reserve.error();
+  if (*reserve < kReserveMin || (limit != 0 && *reserve > limit / 2)) {
+    return usage("--reserve: '" + arguments.reserve + "' is not between " +
+                 format_size(kReserveMin) + " and half of --memory-limit");
+  }
+  settings.reserve_bytes = *reserve;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Status check_socket_path(const std::string& option, const std::string& path) {
@@ -208,15 +236,22 @@ Result<ServeSettings, Error> check_serve(const ServeArguments& arguments, int in
     settings.memory_limit_bytes = *limit;
   }
 
+  if (Status wrong = check_protection(arguments, settings)) return *wrong;
+
   if (arguments.workers != 0) {
     if (Status wrong = check_number("--workers", arguments.workers, 1, nbd::kWorkersMax))
       return *wrong;
   }
-  if (Status wrong = check_number("--connections", arguments.connections, 1, nbd::kConnectionsMax))
+  if (arguments.connections != 0) {
+    settings.connections_max = arguments.connections;
+  } else if (settings.protection != ProtectionMode::off) {
+    settings.connections_max = kConnectionsDefaultLocked;
+  }
+  if (Status wrong =
+          check_number("--connections", settings.connections_max, 1, nbd::kConnectionsMax))
     return *wrong;
   if (Status wrong = check_number("--poll", arguments.poll_us, 0, kPollMaxUs)) return *wrong;
   settings.workers = arguments.workers;
-  settings.connections_max = arguments.connections;
   settings.poll_time = std::chrono::microseconds(arguments.poll_us);
 
   Result<ControlSetting, Error> control = check_control(arguments);

@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "engine/engine.h"
+#include "frontends/cli/swap_protection.h"
 #include "frontends/nbd/nbd.h"
 
 namespace tuck::cli {
@@ -25,14 +26,24 @@ struct ServeArguments {
   std::vector<std::string> exports;
   std::string codec = "lz4";
   std::string memory_limit;
+  bool swap = false;
+  bool lock_memory = false;
+  std::string reserve;
   unsigned workers = 0;
-  unsigned connections = 128;
+  unsigned connections = 0;  // 0: not given
   unsigned poll_us = 50;
   std::string control;  // empty: not given
   std::string log_level = "info";
 };
 
 inline constexpr unsigned kPollMaxUs = 10'000;
+// Connections where no number is given. Each has 800 KiB of buffers, which cost nothing until they
+// are used, or all of it when they are locked: then there is room for one a processor and some.
+inline constexpr unsigned kConnectionsDefault = 128;
+inline constexpr unsigned kConnectionsDefaultLocked = 16;
+// Frames ready for stores; under --swap stores have nothing else until the background gets memory.
+inline constexpr uint64_t kReserveDefault = 2ull << 20;
+inline constexpr uint64_t kReserveDefaultSwap = 16ull << 20;
 
 struct ExportSetting {
   std::string name;
@@ -55,8 +66,10 @@ struct ServeSettings {
   std::vector<ExportSetting> exports;  // at least one, names differ
   engine::CodecSetting codec;
   uint64_t memory_limit_bytes = 0;  // 0: none
-  unsigned workers = 0;             // 0: the server chooses
-  unsigned connections_max = 128;
+  uint64_t reserve_bytes = kReserveDefault;
+  ProtectionMode protection = ProtectionMode::off;
+  unsigned workers = 0;  // 0: the server chooses
+  unsigned connections_max = kConnectionsDefault;
   std::chrono::microseconds poll_time{0};
   ControlSetting control;
 };

@@ -10,16 +10,19 @@ Result<std::unique_ptr<ServedPool>, Error> ServedPool::create(const ServeSetting
   engine::EngineOptions options;
   options.memory = &pool->memory_;
   options.memory_limit_bytes = settings.memory_limit_bytes;
-  // Frames held ready count against the limit; a small pool keeps at most an eighth of it for them.
-  if (settings.memory_limit_bytes != 0) {
-    options.reserve_bytes = std::min(options.reserve_bytes, settings.memory_limit_bytes / 8);
-  }
+  options.reserve_bytes = settings.reserve_bytes;
+  // Where the pool is the swap of its own machine, a store neither asks the system for memory nor
+  // waits for somebody who does.
+  const bool strict = settings.protection == ProtectionMode::strict;
+  options.stores_wait_for_reserve = options.stores_never_wait = strict;
   auto engine = engine::Engine::create(options);
   if (!engine) return engine.error();
   pool->engine_ = std::move(*engine);
   for (const ExportSetting& one : pool->exports_) {
-    auto area =
-        pool->engine_->add_area({.name = one.name, .slots = one.slots(), .codec = settings.codec});
+    auto area = pool->engine_->add_area({.name = one.name,
+                                         .slots = one.slots(),
+                                         .codec = settings.codec,
+                                         .populate_table = strict});
     if (!area) return area.error();
     pool->disks_.push_back(std::make_unique<vm::SwapArea>(*pool->engine_, *area, one.size_bytes));
   }

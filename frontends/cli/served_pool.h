@@ -24,6 +24,8 @@ class ServedPool {
   // The disks as the server takes them; they stay this object's.
   std::vector<nbd::Export> nbd_exports() const;
   engine::Stats stats() const { return engine_->stats(); }
+  // Where the pool's memory is, populated or not.
+  std::vector<AddressRange> memory_ranges() const { return memory_.ranges(); }
   KernelView kernel_view() const { return memory_.kernel_view(); }
 
  private:

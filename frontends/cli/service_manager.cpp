@@ -32,6 +32,12 @@ void notify_ready(const std::string& status) {
   static_cast<void>(sd_notify(0, ("READY=1\nSTATUS=" + status).c_str()));
 }
 
+void notify_waiting(const std::string& status) {
+  // A manager that gives up after its time-out would kill us: half a minute more, each time.
+  static_cast<void>(
+      sd_notify(0, ("STOPPING=1\nEXTEND_TIMEOUT_USEC=30000000\nSTATUS=" + status).c_str()));
+}
+
 void notify_stopping() {
   static_cast<void>(sd_notify(0, "STOPPING=1\nSTATUS=Stopping"));
 }

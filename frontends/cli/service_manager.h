@@ -15,6 +15,9 @@ Result<std::vector<int>, Error> take_inherited_sockets();
 
 // READY=1: tuck serves. status is shown by `systemctl status`.
 void notify_ready(const std::string& status);
+// STOPPING=1, but not before somebody else is done; to be called again within half a minute for as
+// long as that takes.
+void notify_waiting(const std::string& status);
 // STOPPING=1.
 void notify_stopping();
 

@@ -86,6 +86,7 @@ Json engine_json(const engine::Stats& stats) {
       {"pages_freed", operations.pages_freed},
       {"stores_no_space", operations.stores_no_space},
       {"stores_pending", operations.stores_pending},
+      {"reserve_misses", operations.reserve_misses},
       {"store_if_changed", operations.store_if_changed},
       {"loads_corrupt", operations.loads_corrupt},
       {"retired_objects", stats.retired_objects},
@@ -125,9 +126,13 @@ Json operations_json(const std::vector<nbd::OperationReport>& operations) {
 
 Json connections_json(const nbd::ServerReport& report) {
   return {
-      {"now", report.connections_now},         {"accepted", report.connections_accepted},
-      {"refused", report.connections_refused}, {"negotiations_failed", report.negotiations_failed},
-      {"broken", report.connections_broken},   {"requests_pending", report.requests_pending},
+      {"now", report.connections_now},
+      {"serving", report.connections_serving},
+      {"accepted", report.connections_accepted},
+      {"refused", report.connections_refused},
+      {"negotiations_failed", report.negotiations_failed},
+      {"broken", report.connections_broken},
+      {"requests_pending", report.requests_pending},
   };
 }
 
@@ -143,6 +148,17 @@ Json process_json(const ProcessFigures& process) {
       {"major_faults", process.major_faults},
       {"user_s", process.user_s},
       {"system_s", process.system_s},
+  };
+}
+
+Json protections_json(const ServerFigures& figures) {
+  Json list = Json::object();
+  for (const Protection& one : figures.protections)
+    list[one.name] = {{"holds", one.holds}, {"detail", one.detail}};
+  return {
+      {"at_start", list},
+      {"threads", figures.thread_flags.threads},
+      {"threads_without_io_flusher", figures.thread_flags.unprotected},
   };
 }
 
@@ -170,6 +186,7 @@ Json to_json(const ServerFigures& figures) {
   document["ledger"] = ledger_json(figures.engine, figures.pool);
   document["classes"] = classes_json(figures.engine.ledger.classes);
   document["process"] = process_json(figures.process);
+  if (!figures.protections.empty()) document["protections"] = protections_json(figures);
   return document;
 }
 

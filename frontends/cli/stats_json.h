@@ -13,6 +13,7 @@
 #include "engine/engine.h"
 #include "frontends/cli/process_figures.h"
 #include "frontends/cli/serve_options.h"
+#include "frontends/cli/swap_protection.h"
 #include "frontends/cli/watched_memory.h"
 #include "frontends/nbd/nbd.h"
 
@@ -33,6 +34,8 @@ struct ServerFigures {
   KernelView pool;                          // of the memory that the engine has reserved
   std::optional<nbd::ServerReport> server;  // absent with --stdio
   ProcessFigures process;
+  std::vector<Protection> protections;  // as found before the first client; empty: none were asked
+  ThreadFlags thread_flags;             // now; where protections were asked for
 };
 
 Json to_json(const ServerFigures& figures);

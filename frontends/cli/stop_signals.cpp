@@ -13,6 +13,7 @@ Result<StopSignals, Error> StopSignals::take() {
   sigemptyset(&set);
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGQUIT);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   FileDescriptor fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -23,7 +24,14 @@ Result<StopSignals, Error> StopSignals::take() {
 std::string StopSignals::take_name() {
   signalfd_siginfo info{};
   if (read(fd_.get(), &info, sizeof info) != static_cast<ssize_t>(sizeof info)) return "";
-  return info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT";
+  switch (info.ssi_signo) {
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGQUIT:
+      return kStopAtOnce;
+    default:
+      return "SIGINT";
+  }
 }
 
 }  // namespace tuck::cli

@@ -1,4 +1,5 @@
-// SIGTERM and SIGINT as something to poll for, instead of something that happens in the middle.
+// SIGTERM, SIGINT and SIGQUIT as something to poll for, instead of something that happens in the
+// middle.
 #pragma once
 
 #include <string>
@@ -8,9 +9,12 @@
 
 namespace tuck::cli {
 
+// The signal that is obeyed whatever it costs.
+inline constexpr const char* kStopAtOnce = "SIGQUIT";
+
 class StopSignals {
  public:
-  // Blocks both signals in the calling thread and those that it starts from then on, so it comes
+  // Blocks the signals in the calling thread and those that it starts from then on, so it comes
   // before the first thread; and ignores SIGPIPE: a client that is gone is an error of its
   // connection.
   static Result<StopSignals, Error> take();

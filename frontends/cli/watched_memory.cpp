@@ -4,33 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 #include <string>
-#include <string_view>
 
 namespace tuck::cli {
 namespace {
-
-// "7f00-8000 rw-p …": the header of a mapping. Field lines begin with a capital letter.
-bool parse_header(std::string_view line, AddressRange& range) {
-  const char* const end = line.data() + line.size();
-  const auto begin = std::from_chars(line.data(), end, range.begin, 16);
-  if (begin.ec != std::errc{} || begin.ptr == end || *begin.ptr != '-') return false;
-  const auto finish = std::from_chars(begin.ptr + 1, end, range.end, 16);
-  return finish.ec == std::errc{} && finish.ptr != end && *finish.ptr == ' ';
-}
-
-// "Rss:   12 kB"
-bool parse_field(const std::string& line, std::string_view label, uint64_t& bytes) {
-  if (!line.starts_with(label)) return false;
-  uint64_t kilobytes = 0;
-  std::istringstream(line.substr(label.size())) >> kilobytes;
-  bytes += kilobytes * 1024;
-  return true;
-}
 
 AddressRange range_of(const std::byte* at, size_t bytes) {
   const auto begin = reinterpret_cast<uintptr_t>(at);
@@ -41,18 +20,14 @@ AddressRange range_of(const std::byte* at, size_t bytes) {
 
 KernelView parse_smaps(std::istream& smaps, const std::vector<AddressRange>& ranges) {
   KernelView view;
-  std::string line;
-  bool counted = false;
-  while (std::getline(smaps, line)) {
-    AddressRange mapping;
-    if (parse_header(line, mapping)) {
-      counted = std::any_of(ranges.begin(), ranges.end(), [&mapping](const AddressRange& range) {
-        return range.begin < mapping.end && mapping.begin < range.end;
-      });
-    } else if (counted && !parse_field(line, "Rss:", view.resident_bytes)) {
-      parse_field(line, "Swap:", view.swapped_bytes);
-    }
-  }
+  for_each_mapping(smaps, [&](const Mapping& mapping) {
+    const bool counted = std::any_of(ranges.begin(), ranges.end(), [&](const AddressRange& range) {
+      return range.overlaps(mapping.range);
+    });
+    if (!counted) return;
+    view.resident_bytes += mapping.resident_bytes;
+    view.swapped_bytes += mapping.swapped_bytes;
+  });
   return view;
 }
 
@@ -89,14 +64,14 @@ void WatchedMemory::release(std::byte* at, size_t bytes) noexcept {
   source_.release(at, bytes);
 }
 
+std::vector<AddressRange> WatchedMemory::ranges() const {
+  const MutexLock guard(lock_);
+  return ranges_;
+}
+
 KernelView WatchedMemory::kernel_view() const {
-  std::vector<AddressRange> ranges;
-  {
-    const MutexLock guard(lock_);
-    ranges = ranges_;
-  }
   std::ifstream smaps("/proc/self/smaps");
-  return parse_smaps(smaps, ranges);
+  return parse_smaps(smaps, ranges());
 }
 
 }  // namespace tuck::cli

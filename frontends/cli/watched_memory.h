@@ -7,13 +7,9 @@
 #include <vector>
 
 #include "base/base.h"
+#include "frontends/cli/memory_map.h"
 
 namespace tuck::cli {
-
-struct AddressRange {
-  uint64_t begin = 0;
-  uint64_t end = 0;
-};
 
 // What the kernel says about some ranges.
 struct KernelView {
@@ -32,6 +28,8 @@ class WatchedMemory final : public MemorySource {
   Errc populate(std::byte* at, size_t bytes) noexcept override;
   void release(std::byte* at, size_t bytes) noexcept override;
 
+  // What is reserved now, guards aside.
+  std::vector<AddressRange> ranges() const;
   // Reads /proc/self/smaps, which takes some milliseconds a GiB of resident memory.
   KernelView kernel_view() const;
 

@@ -21,7 +21,7 @@ Status BufferPool::map(size_t connections) {
   TUCK_CHECK(memory_ == nullptr);
   const size_t bytes = connections * kSetBytes;
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     return Error{
         Errc::no_space,

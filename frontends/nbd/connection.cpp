@@ -101,6 +101,7 @@ void Connection::begin_transmission() noexcept {
   worker_->log().write(spdlog::level::info, "client {}: uses export \"{}\"{}", number_,
                        agreed.export_->name, agreed.export_->read_only ? ", read-only" : "");
   transmission_.emplace(agreed, ticket_, worker_->counters());
+  worker_->counters().connections_serving.add(1);
   negotiation_.reset();
   phase_ = Phase::transmission;
   if (!draining_) deadline_ = 0;
@@ -297,6 +298,7 @@ void Connection::finish_if_done() noexcept {
   input_fd_ = output_fd_ = -1;
   deadline_ = 0;
   retry_receive_ = retry_send_ = false;
+  if (transmission_) worker_->counters().connections_serving.add(UINT64_MAX);
   negotiation_.reset();
   transmission_.reset();
   phase_ = Phase::idle;

@@ -15,6 +15,7 @@ namespace tuck::nbd {
 
 class Counter {
  public:
+  // Modulo 2^64, so that add(-n) takes back.
   void add(uint64_t n) noexcept {
     value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
@@ -63,6 +64,7 @@ struct OperationCounters {
 struct alignas(64) WorkerCounters {
   std::array<OperationCounters, kOperations> operations;
   Counter negotiations_failed;
+  Counter connections_serving;  // now
   Counter connections_broken;
   Counter requests_pending;
 };

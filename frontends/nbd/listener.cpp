@@ -52,11 +52,17 @@ void Listener::start() {
   pthread_setname_np(thread_.native_handle(), "tuck-listen");
 }
 
+void Listener::begin() noexcept {
+  begun_.store(true, std::memory_order_release);
+  begun_.notify_one();
+}
+
 void Listener::stop() noexcept {
   if (thread_.joinable()) {
     const uint64_t one = 1;
     while (write(stop_fd_, &one, sizeof one) < 0 && errno == EINTR) {
     }
+    begin();
     thread_.join();
   }
   sockets_.clear();
@@ -71,6 +77,7 @@ void Listener::run() noexcept {
   for (const ListenSocket& socket : sockets_)
     waited.push_back({socket.fd(), POLLIN, 0});
   bool out_of_resources = false;
+  begun_.wait(false, std::memory_order_acquire);
   for (;;) {
     // Out of resources: only the stop is waited for, or the listening socket would spin.
     const auto count = static_cast<nfds_t>(out_of_resources ? 1 : waited.size());

@@ -1,6 +1,7 @@
 // The thread that waits for clients on all listening sockets and hands them on.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <thread>
@@ -22,7 +23,10 @@ class Listener {
   ~Listener();
 
   Status open(const std::vector<ListenAddress>& addresses);
+  // Starts the thread, which waits for begin().
   void start();
+  // Clients are accepted from now on.
+  void begin() noexcept;
   // No client is handed on after this has returned; the sockets are closed.
   void stop() noexcept;
   std::vector<std::string> uris() const;
@@ -37,6 +41,7 @@ class Listener {
   std::vector<ListenSocket> sockets_;
   std::vector<std::string> uris_;
   int stop_fd_ = -1;
+  std::atomic<bool> begun_{false};  // begin()'s release pairs with the wait in run()
   std::thread thread_;
 };
 

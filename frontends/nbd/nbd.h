@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,6 +49,9 @@ struct ServerOptions {
   std::chrono::milliseconds negotiation_time_max{10'000};
   // How long a worker polls before it sleeps; 0: it sleeps at once.
   std::chrono::microseconds poll_time{0};
+  // Called once by start(), when everything is allocated, all threads run and the sockets are
+  // bound, before the first client is accepted. Its error ends start().
+  std::function<Status()> ready;
 };
 
 struct OperationReport {
@@ -60,6 +64,7 @@ struct OperationReport {
 
 struct ServerReport {
   uint64_t connections_now = 0;
+  uint64_t connections_serving = 0;  // of those, past negotiation: they use an export
   uint64_t connections_accepted = 0;
   uint64_t connections_refused = 0;  // over connections_max
   uint64_t negotiations_failed = 0;  // timed out, or closed for what the client sent

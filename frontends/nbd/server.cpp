@@ -76,6 +76,10 @@ Status Server::Impl::start() {
   }
   if (Status error = listener_.open(options_.listen)) return error;
   listener_.start();
+  if (options_.ready) {
+    if (Status error = options_.ready()) return error;
+  }
+  listener_.begin();
   return std::nullopt;
 }
 
@@ -119,6 +123,7 @@ ServerReport Server::Impl::report() const {
   for (const auto& worker : workers_) {
     const WorkerCounters& counters = std::as_const(*worker).counters();
     report.connections_now += worker->load();
+    report.connections_serving += counters.connections_serving.get();
     report.negotiations_failed += counters.negotiations_failed.get();
     report.connections_broken += counters.connections_broken.get();
     report.requests_pending += counters.requests_pending.get();

@@ -56,6 +56,7 @@ ServerFigures sample_figures() {
 
   nbd::ServerReport report;
   report.connections_now = 2;
+  report.connections_serving = 1;
   report.connections_accepted = 7;
   report.connections_refused = 1;
   report.operations = {operation("read", 4000, 12'000), operation("write", 2000, 1'500'000)};
@@ -64,6 +65,8 @@ ServerFigures sample_figures() {
   figures.process.resident_bytes = 9u << 20;
   figures.process.oom_score_adj = -1000;
   figures.process.threads = 6;
+  figures.protections = {{"memory_lock", true, "all"}, {"oom_score_adj", false, "0"}};
+  figures.thread_flags = {.threads = 6, .unprotected = 1, .first_unprotected = "tuck"};
   return figures;
 }
 

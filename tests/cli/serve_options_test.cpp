@@ -131,8 +131,40 @@ TEST(ServeOptions, WrongNumbers) {
   expect_refused([](auto& a) { a.memory_limit = "1K"; }, {"--memory-limit", "1K"});
   expect_refused([](auto& a) { a.memory_limit = "-1"; }, {"--memory-limit", "-1"});
   expect_refused([](auto& a) { a.workers = 65; }, {"--workers", "65", "64"});
-  expect_refused([](auto& a) { a.connections = 0; }, {"--connections", "0"});
+  expect_refused([](auto& a) { a.connections = 4097; }, {"--connections", "4097"});
+  expect_refused([](auto& a) { a.reserve = "255K"; }, {"--reserve", "255K", "256K"});
+  expect_refused(
+      [](auto& a) {
+        a.memory_limit = "8M";
+        a.reserve = "5M";
+      },
+      {"--reserve", "5M", "--memory-limit"});
   expect_refused([](auto& a) { a.poll_us = 10'001; }, {"--poll", "10001"});
+}
+
+TEST(ServeOptions, SwapAsksForMoreThanLockedMemory) {
+  ServeArguments arguments = valid();
+  const auto plain = check_serve(arguments, 0);
+  ASSERT_TRUE(plain.ok());
+  EXPECT_EQ(plain->protection, ProtectionMode::off);
+  EXPECT_EQ(plain->connections_max, kConnectionsDefault);
+  EXPECT_EQ(plain->reserve_bytes, kReserveDefault);
+  arguments.lock_memory = true;
+  const auto locked = check_serve(arguments, 0);
+  ASSERT_TRUE(locked.ok());
+  EXPECT_EQ(locked->protection, ProtectionMode::best_effort);
+  EXPECT_EQ(locked->connections_max, kConnectionsDefaultLocked);
+  arguments.swap = true;
+  arguments.connections = 100;
+  arguments.memory_limit = "32M";
+  const auto swap = check_serve(arguments, 0);
+  ASSERT_TRUE(swap.ok());
+  EXPECT_EQ(swap->protection, ProtectionMode::strict);
+  EXPECT_EQ(swap->connections_max, 100u);
+  EXPECT_EQ(swap->reserve_bytes, 4u << 20) << "an eighth of the limit";
+  arguments.reserve = "16M";
+  ASSERT_TRUE(check_serve(arguments, 0).ok());
+  EXPECT_EQ(check_serve(arguments, 0)->reserve_bytes, 16u << 20);
 }
 
 TEST(ServeOptions, InheritedSocketsAreAPlaceToListen) {

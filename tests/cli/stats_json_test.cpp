@@ -67,7 +67,8 @@ TEST(StatsJson, EveryKeyIsDocumentedAndNoOther) {
     if (!section.empty()) top.insert(section);
   }
   EXPECT_EQ(keys_of(document), top);
-  for (const char* section : {"memory", "connections", "engine", "ledger", "process"}) {
+  for (const char* section :
+       {"memory", "connections", "engine", "ledger", "process", "protections"}) {
     EXPECT_EQ(keys_of(document[section]), documented[section]) << section;
   }
   for (const char* list : {"exports", "classes"}) {

@@ -11,11 +11,10 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 import unittest
 
 from nbd_client import NbdClient, NbdError
-from tuck_process import PATIENCE, TuckTest
+from tuck_process import PATIENCE, TuckTest, run_tests
 
 PAGE = 4096
 ENOSPC = 28
@@ -34,7 +33,8 @@ class CommandLine(TuckTest):
     def test_help_names_every_option(self):
         _, output, _ = self.run_tuck("serve", "--help")
         for option in (
-            "--unix --listen --stdio --size --export --codec --memory-limit --workers "
+            "--unix --listen --stdio --size --export --codec --memory-limit --swap --lock-memory "
+            "--reserve --workers "
             "--connections --poll --control --log-level"
         ).split():
             self.assertIn(option, output)
@@ -55,6 +55,9 @@ class CommandLine(TuckTest):
             (["serve", "--unix", "s", "--export", "a:1M", "--export", "a:1M"], ["'a'"]),
             (["serve", "--size", "1M", "--listen", "0.0.0.0:1"], ["--listen", "0.0.0.0", "TLS"]),
             (["serve", "--stdio", "--unix", "s", "--size", "1M"], ["--stdio"]),
+            (["serve", "--stdio", "--size", "1M", "--swap"], ["--swap", "--stdio"]),
+            (["serve", "--unix", "s", "--size", "1M", "--reserve", "1K"], ["--reserve", "256K"]),
+            (["serve", "--unix", "s", "--size", "1M", "--connections", "0"], ["--connections"]),
             (["stat", "--jason"], ["--jason", "tuck stat --help"]),
             (["top", "--count", "many"], ["--count"]),
         ):
@@ -404,7 +407,4 @@ class StandardStreams(TuckTest):
 
 
 if __name__ == "__main__":
-    at = sys.argv.index("--tuck")
-    TuckTest.tuck = os.path.abspath(sys.argv[at + 1])
-    del sys.argv[at : at + 2]
-    unittest.main(verbosity=2)
+    run_tests()

@@ -5,7 +5,9 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
+import time
 import unittest
 
 PATIENCE = 60  # seconds; only a hang takes that long
@@ -78,6 +80,14 @@ class TuckTest(unittest.TestCase):
         with open(process.log_path, encoding="utf-8") as log:
             return log.read()
 
+    def wait_for_log(self, process, words):
+        """Waits until the server has logged this."""
+        for _ in range(PATIENCE * 50):
+            if words in self.log_of(process):
+                return
+            time.sleep(0.02)
+        self.fail(f"never logged '{words}': {self.log_of(process)}")
+
     def stop(self, process, number=signal.SIGTERM):
         """Stops a server and checks that it ended well."""
         process.send_signal(number)
@@ -99,3 +109,11 @@ class TuckTest(unittest.TestCase):
         self.assertRegex(errors, r"\Atuck: [^\n]+\n\Z")
         for word in words:
             self.assertIn(word, errors)
+
+
+def run_tests():
+    """The main program of a test file: --tuck PROGRAM, and unittest's options."""
+    at = sys.argv.index("--tuck")
+    TuckTest.tuck = os.path.abspath(sys.argv[at + 1])
+    del sys.argv[at : at + 2]
+    unittest.main(verbosity=2)

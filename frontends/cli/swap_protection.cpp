@@ -1,0 +1,297 @@
+#include "frontends/cli/swap_protection.h"
+
+#include <dirent.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "frontends/cli/process_figures.h"
+
+// Linux 5.6 and 5.14; the constants are newer than some systems' headers.
+#if !defined(PR_SET_IO_FLUSHER)
+#define PR_SET_IO_FLUSHER 57
+#endif
+#if !defined(MADV_POPULATE_READ)
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace tuck::cli {
+namespace {
+
+// What PR_SET_IO_FLUSHER sets in a task's flags (include/linux/sched.h, as /proc shows them):
+// memory is allocated without waiting for I/O, and the task's own writes are throttled by
+// themselves.
+constexpr uint64_t kMemallocNoio = 0x80000;
+constexpr uint64_t kLocalThrottle = 0x100000;
+
+// A thread's stack is made resident in full. The deepest path (a store that compresses with zstd)
+// takes some tens of KiB; sanitizers make it a few times that.
+constexpr size_t kStackBytes = 256u << 10;
+// Heap that is kept resident for what the main thread puts together for `tuck stat`.
+constexpr size_t kHeapRoomBytes = 1u << 20;
+
+constexpr int kOomProtected = -1000;
+constexpr unsigned kCapIpcLock = 14;
+
+std::string error_text() {
+  return std::strerror(errno);
+}
+
+bool may_lock_any_amount() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY) return true;
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word) {
+    if (word != "CapEff:") continue;
+    uint64_t capabilities = 0;
+    status >> std::hex >> capabilities;
+    return (capabilities >> kCapIpcLock & 1) != 0;
+  }
+  return false;
+}
+
+std::string protect_from_oom() {
+  std::ofstream file("/proc/self/oom_score_adj");
+  file << kOomProtected << std::flush;
+  if (file) return "";
+  return "writing oom_score_adj: " + error_text();
+}
+
+// Threads get stacks of a size that can be made resident; the heap is one, keeps what it has, and
+// takes nothing from the system behind our back.
+void tame_libc() {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  pthread_setattr_default_np(&attributes);
+  pthread_attr_destroy(&attributes);
+  mallopt(M_ARENA_MAX, 1);
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, -1);
+  mallopt(M_TOP_PAD, kHeapRoomBytes);
+  std::free(std::malloc(kHeapRoomBytes));
+}
+
+// The kernel's own: vdso, io_uring's rings. They are pinned and cannot be locked.
+bool is_the_kernels(const Mapping& mapping) {
+  return mapping.name.starts_with("[v") || mapping.name.starts_with("anon_inode:") ||
+         mapping.has_flag("io") || mapping.has_flag("pf");
+}
+
+bool overlaps_any(const Mapping& mapping, const std::vector<AddressRange>& ranges) {
+  return std::any_of(ranges.begin(), ranges.end(), [&mapping](const AddressRange& range) {
+    return range.overlaps(mapping.range);
+  });
+}
+
+// Memory that has to be there. Not: what is only reserved (MAP_NORESERVE), which its owner fills as
+// it goes; nobody could populate that.
+bool has_to_be_resident(const Mapping& mapping, const std::vector<AddressRange>& filled_later) {
+  return mapping.may_be_touched() && !is_the_kernels(mapping) && !mapping.has_flag("nr") &&
+         !overlaps_any(mapping, filled_later);
+}
+
+void* address_of(const Mapping& mapping) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): from a text of the kernel's.
+  return reinterpret_cast<void*>(mapping.range.begin);
+}
+
+// The main thread's stack grows as it is used: by as much as other threads have.
+[[gnu::noinline]] void use_stack() {
+  std::array<char, kStackBytes> deep;
+  volatile char* const bytes = deep.data();
+  for (size_t at = 0; at < kStackBytes; at += 4096)
+    bytes[at] = 0;
+}
+
+// Makes a mapping resident. Private writable memory is written to, so that no copy is made later.
+// The text says what was refused.
+std::string populate(const Mapping& mapping) {
+  const int advice = mapping.writable() ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+  while (madvise(address_of(mapping), mapping.bytes(), advice) != 0) {
+    if (errno == EINTR || errno == EAGAIN) continue;
+    return "making " + (mapping.name.empty() ? "memory" : mapping.name) +
+           " resident: " + error_text();
+  }
+  return "";
+}
+
+std::string populate_all(const std::vector<AddressRange>& filled_later) {
+  use_stack();
+  std::string refused;
+  for (const Mapping& mapping : own_mappings()) {
+    if (!has_to_be_resident(mapping, filled_later)) continue;
+    if (std::string one = populate(mapping); !one.empty()) refused = std::move(one);
+  }
+  return refused;
+}
+
+Protection check_residence(const std::string& refused,
+                           const std::vector<AddressRange>& filled_later) {
+  Protection result{"resident", false, refused};
+  uint64_t missing = 0;
+  for (const Mapping& mapping : own_mappings()) {
+    if (has_to_be_resident(mapping, filled_later)) {
+      missing += mapping.bytes() - std::min(mapping.bytes(), mapping.resident_bytes);
+    }
+  }
+  const uint64_t swapped = read_process_figures().swapped_bytes;
+  result.holds = refused.empty() && missing == 0 && swapped == 0;
+  if (!refused.empty()) return result;
+  result.detail = result.holds ? "all code, stacks, heap and buffers are in memory"
+                               : format_size_rounded(missing) + " not in memory, " +
+                                     format_size_rounded(swapped) + " swapped out";
+  return result;
+}
+
+Protection check_flusher(const std::string& refused) {
+  const ThreadFlags flags = read_thread_flags();
+  Protection result;
+  result.name = "io_flusher";
+  result.holds = refused.empty() && flags.threads != 0 && flags.unprotected == 0;
+  if (!refused.empty()) {
+    result.detail = refused + "; needs Linux 5.6 and CAP_SYS_RESOURCE";
+  } else if (result.holds) {
+    result.detail = "all " + std::to_string(flags.threads) + " threads have it";
+  } else {
+    result.detail = std::to_string(flags.unprotected) + " of " + std::to_string(flags.threads) +
+                    " threads do not have it, " + flags.first_unprotected + " among them";
+  }
+  return result;
+}
+
+Protection check_oom(const std::string& refused) {
+  const int64_t score = read_process_figures().oom_score_adj;
+  Protection result{"oom_score_adj", score == kOomProtected, std::to_string(score)};
+  if (!result.holds) result.detail += "; " + refused + "; needs CAP_SYS_RESOURCE";
+  return result;
+}
+
+Protection check_reserve(uint64_t ready, uint64_t wanted) {
+  Protection result{"reserve", ready >= wanted, format_size_rounded(ready) + " ready"};
+  if (!result.holds) result.detail += " of " + format_size_rounded(wanted) + "; free some memory";
+  return result;
+}
+
+}  // namespace
+
+// --- Task flags ----------------------------------------------------------------------------------
+
+// "7 (name) S 1 …": the name may hold blanks and brackets; flags are the 9th field.
+bool parse_task_stat(const std::string& text, std::string& name, uint64_t& flags) {
+  const size_t open = text.find('(');
+  const size_t close = text.rfind(')');
+  if (open == std::string::npos || close == std::string::npos || close < open) return false;
+  name = text.substr(open + 1, close - open - 1);
+  std::istringstream rest(text.substr(close + 1));
+  std::string skipped;
+  constexpr int kFieldsBetween = 6;  // state to tty's process group
+  for (int i = 0; i < kFieldsBetween; ++i)
+    rest >> skipped;
+  return static_cast<bool>(rest >> flags);
+}
+
+ThreadFlags read_thread_flags() {
+  ThreadFlags result;
+  DIR* const tasks = opendir("/proc/self/task");
+  if (tasks == nullptr) return result;
+  while (const dirent* entry = readdir(tasks)) {
+    if (entry->d_name[0] == '.') continue;
+    std::ifstream file(std::string("/proc/self/task/") + entry->d_name + "/stat");
+    std::string text;
+    std::string name;
+    uint64_t flags = 0;
+    // One that has ended meanwhile needs nothing any more.
+    if (!std::getline(file, text) || !parse_task_stat(text, name, flags)) continue;
+    ++result.threads;
+    constexpr uint64_t kBoth = kMemallocNoio | kLocalThrottle;
+    if ((flags & kBoth) == kBoth) continue;
+    if (result.unprotected++ == 0) result.first_unprotected = name;
+  }
+  closedir(tasks);
+  return result;
+}
+
+// --- The protections -----------------------------------------------------------------------------
+
+void SwapProtection::claim() {
+  if (mode_ == ProtectionMode::off) return;
+  if (prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0) != 0) {
+    flusher_refusal_ = "PR_SET_IO_FLUSHER: " + error_text();
+  }
+  oom_refusal_ = protect_from_oom();
+  tame_libc();
+  lock_what_comes();
+}
+
+// As it is touched (MCL_ONFAULT), or the pool's address space, which is many times the machine's
+// memory, would be filled at once.
+void SwapProtection::lock_what_comes() {
+  if (!may_lock_any_amount()) {
+    // The limit counts addresses, reserved ones too: the pool would not find any.
+    lock_refusal_ =
+        "this process may not lock as much as it has to: it needs CAP_IPC_LOCK, or no limit "
+        "(ulimit -l unlimited, LimitMEMLOCK=infinity)";
+  } else if (mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) != 0) {
+    lock_refusal_ = "mlockall: " + error_text();
+  }
+}
+
+Protection SwapProtection::check_lock(const std::vector<AddressRange>& filled_later) const {
+  Protection result;
+  result.name = "memory_lock";
+  uint64_t locked = 0;
+  uint64_t unlocked = 0;
+  for (const Mapping& mapping : own_mappings()) {
+    if (!mapping.may_be_touched() || is_the_kernels(mapping)) continue;
+    (mapping.has_flag("lo") ? locked : unlocked) += mapping.resident_bytes;
+    // What comes later is to be locked as well, though nothing of it may be there yet.
+    if (!mapping.has_flag("lo") && overlaps_any(mapping, filled_later)) unlocked += kPageSize;
+  }
+  result.holds = lock_refusal_.empty() && unlocked == 0;
+  result.detail = format_size_rounded(locked) + " resident and locked";
+  if (unlocked != 0) result.detail += ", " + format_size_rounded(unlocked) + " not";
+  if (!lock_refusal_.empty()) result.detail += "; " + lock_refusal_;
+  return result;
+}
+
+Status SwapProtection::complete(const std::vector<AddressRange>& filled_later,
+                                uint64_t reserve_ready_bytes, uint64_t reserve_wanted_bytes) {
+  if (mode_ == ProtectionMode::off) return std::nullopt;
+  const std::string refused = populate_all(filled_later);
+  if (!lock_refusal_.empty()) {
+    // What fits the limit: at least that stays.
+    for (const Mapping& mapping : own_mappings()) {
+      if (has_to_be_resident(mapping, filled_later))
+        static_cast<void>(mlock(address_of(mapping), mapping.bytes()));
+    }
+  }
+  list_ = {check_lock(filled_later), check_residence(refused, filled_later),
+           check_reserve(reserve_ready_bytes, reserve_wanted_bytes),
+           check_flusher(flusher_refusal_), check_oom(oom_refusal_)};
+  if (mode_ != ProtectionMode::strict) return std::nullopt;
+  std::string missing;
+  for (const Protection& one : list_) {
+    if (!one.holds) missing += (missing.empty() ? "" : "; ") + one.name + " (" + one.detail + ")";
+  }
+  if (missing.empty()) return std::nullopt;
+  return Error{Errc::invalid,
+               "--swap: not serving, because this could hang or lose the machine that swaps onto "
+               "it. Missing: " +
+                   missing + ". --lock-memory serves with what there is"};
+}
+
+}  // namespace tuck::cli
