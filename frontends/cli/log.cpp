@@ -8,9 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <memory>
+#include <thread>
 
 namespace tuck::cli {
 namespace {
@@ -85,14 +88,30 @@ void write_log_behind() {
   spdlog::set_default_logger(std::move(behind));
 }
 
-void finish_log() {
+bool finish_log() {
+  auto& registry = spdlog::details::registry::instance();
+  auto writer = registry.get_tp();
+  if (writer == nullptr) return true;
   const auto behind = spdlog::default_logger();
   auto direct =
       std::make_shared<spdlog::logger>("tuck", behind->sinks().begin(), behind->sinks().end());
   direct->set_level(behind->level());
   spdlog::set_default_logger(std::move(direct));
-  // The pool's end waits for its thread, which writes what is in the queue first.
-  spdlog::details::registry::instance().set_tp(nullptr);
+  registry.set_tp(nullptr);
+  // The writer's end waits for its thread, which writes what is in the queue first.
+  std::promise<void> ended;
+  const std::future<void> end = ended.get_future();
+  std::thread ending([writer = std::move(writer), ended = std::move(ended)]() mutable {
+    writer.reset();
+    ended.set_value();
+  });
+  constexpr std::chrono::seconds kPatience{2};
+  if (end.wait_for(kPatience) != std::future_status::ready) {
+    ending.detach();
+    return false;
+  }
+  ending.join();
+  return true;
 }
 
 void print_error(const std::string& what) {

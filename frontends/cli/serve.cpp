@@ -167,7 +167,7 @@ Status complete(SwapProtection& protection, const ServedPool& pool, const ServeS
 
 int fail(const Error& error) {
   // In this order on standard error.
-  finish_log();
+  if (!finish_log()) _exit(kExitFailed);
   print_error(error.message);
   return kExitFailed;
 }
@@ -254,6 +254,7 @@ int serve_stdio(const ServeSettings& settings, ServedPool& pool, StopSignals& si
     spdlog::info("{}: stopping, the client on standard input and output is cut off", reason);
     log_dropped(pool);
     control->reset();
+    static_cast<void>(finish_log());
     _exit(kExitOk);
   }
   client.join();
@@ -281,14 +282,14 @@ int run_serve(const ServeArguments& arguments) {
   // Before there are threads and memory, which take over what is set here.
   SwapProtection protection(settings->protection);
   protection.claim();
-  if (settings->protection != ProtectionMode::off) write_log_behind();
+  write_log_behind();
   const int status = [&] {
     auto pool = ServedPool::create(*settings);
     if (!pool) return fail(pool.error());
     if (settings->stdio) return serve_stdio(*settings, **pool, *signals, protection);
     return serve_sockets(std::move(*settings), *inherited, **pool, *signals, protection);
   }();
-  finish_log();
+  if (!finish_log()) _exit(status);
   return status;
 }
 

@@ -3,6 +3,7 @@
     tuck_command_test.py --tuck build/debug/bin/tuck [unittest options]
 """
 
+import fcntl
 import json
 import os
 import pty
@@ -18,6 +19,7 @@ from tuck_process import PATIENCE, TuckTest, run_tests
 
 PAGE = 4096
 ENOSPC = 28
+F_SETPIPE_SZ = 1031
 
 
 class CommandLine(TuckTest):
@@ -385,6 +387,32 @@ class StandardStreams(TuckTest):
         client.close()
         self.assert_ends(server, 0)
         self.assertFalse(os.path.exists(self.path("tuck.control")))
+
+    def test_a_log_that_nobody_reads_stops_nobody(self):
+        reader, writer = os.pipe()
+        fcntl.fcntl(writer, F_SETPIPE_SZ, PAGE)
+        os.set_blocking(writer, False)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(writer, b"full")
+        os.set_blocking(writer, True)
+        server = self.start(
+            *("serve", "--unix", "s", "--size", "1M", "--log-level", "debug"), stderr=writer
+        )
+        self.wait_for_answer(server, "tuck.control")
+        for _ in range(50):
+            NbdClient.on_unix(self.path("s")).close()
+            bad = socket.socket(socket.AF_UNIX)
+            bad.connect(self.path("s"))
+            bad.sendall(bytes(64))
+            bad.close()
+        client = NbdClient.on_unix(self.path("s"))
+        client.write(b"x" * PAGE, 0)
+        self.assertEqual(client.read(PAGE, 0), b"x" * PAGE)
+        client.close()
+        self.stop(server)
+        os.close(reader)
+        os.close(writer)
 
     def test_serves_pipes(self):
         server = self.start(

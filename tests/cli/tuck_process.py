@@ -55,7 +55,7 @@ class TuckTest(unittest.TestCase):
         log_path = self.path(f"log{len(self._running)}")
         with open(log_path, "wb") as log:
             process = subprocess.Popen(
-                [*command, *arguments], cwd=self.folder, stderr=log, **options
+                [*command, *arguments], cwd=self.folder, **{"stderr": log, **options}
             )
         process.log_path = log_path
         self._running.append(process)
@@ -64,12 +64,17 @@ class TuckTest(unittest.TestCase):
     def serve(self, *arguments, control="tuck.control", **options):
         """Starts `tuck serve` and waits until it answers on its control socket."""
         process = self.start("serve", *arguments, **options)
+        self.wait_for_answer(process, control)
+        return process
+
+    def wait_for_answer(self, process, control):
+        """Waits until the server answers on its control socket."""
         for _ in range(PATIENCE * 50):
             if process.poll() is not None:
                 self.fail(f"tuck serve ended with {process.returncode}: {self.log_of(process)}")
             status, _, _ = self.run_tuck("stat", "--control", control)
             if status == 0:
-                return process
+                return
             try:
                 process.wait(0.02)
             except subprocess.TimeoutExpired:
