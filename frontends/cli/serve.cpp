@@ -1,12 +1,10 @@
 #include "frontends/cli/serve.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -20,10 +18,10 @@
 #include "frontends/cli/log.h"
 #include "frontends/cli/served_pool.h"
 #include "frontends/cli/service_manager.h"
+#include "frontends/cli/serving_end.h"
 #include "frontends/cli/stats_json.h"
 #include "frontends/cli/stop_signals.h"
 #include "frontends/cli/swap_protection.h"
-#include "frontends/cli/swap_users.h"
 #include "frontends/cli/version.h"
 
 namespace tuck::cli {
@@ -70,70 +68,6 @@ Result<std::unique_ptr<ControlServer>, Error> open_control(const ControlSetting&
   if (opened || control.required) return opened;
   spdlog::warn("no control socket, so no tuck stat for this server: {}", opened.error().message);
   return std::unique_ptr<ControlServer>();
-}
-
-// Answers control clients until a stop signal comes (its name is returned), done_fd, if there is
-// one, becomes readable, or so much time has passed ("" for both; negative: no limit).
-std::string wait_for_end(StopSignals& signals, ControlServer* control, int done_fd,
-                         std::chrono::milliseconds at_most = std::chrono::milliseconds(-1)) {
-  const Clock::time_point end = Clock::now() + at_most;
-  const auto time_left = [&]() -> int {
-    const int control_time = control != nullptr ? control->timeout() : -1;
-    if (at_most.count() < 0) return control_time;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
-    const int own = static_cast<int>(std::max<int64_t>(left.count(), 0));
-    return control_time < 0 ? own : std::min(own, control_time);
-  };
-  std::vector<pollfd> waits;
-  while (true) {
-    waits.clear();
-    waits.push_back({.fd = signals.fd(), .events = POLLIN, .revents = 0});
-    waits.push_back({.fd = done_fd, .events = POLLIN, .revents = 0});
-    if (control != nullptr) control->add(waits);
-    if (poll(waits.data(), waits.size(), time_left()) < 0 && errno != EINTR) {
-      spdlog::error("poll: {}; stopping", std::strerror(errno));
-      return "an error";
-    }
-    if (std::string name = signals.take_name(); !name.empty()) return name;
-    if (waits[1].revents != 0) return "";
-    if (control != nullptr) control->handle(waits);
-    if (at_most.count() >= 0 && Clock::now() >= end) return "";
-  }
-}
-
-// Whether ending now would take away memory that somebody has swapped out to us: with --swap
-// whoever uses an export does that, without it whoever uses one while this machine swaps to an NBD
-// disk may.
-bool is_swapped_to(const ServeSettings& settings, const nbd::Server& server) {
-  if (server.report().connections_serving == 0) return false;
-  return settings.protection == ProtectionMode::strict || !nbd_swap_devices().empty();
-}
-
-// A stop signal has come. Pages that are swapped out to us are nowhere else, and whoever they
-// belong to dies without them: goes on serving until the clients have gone, and returns what ended
-// the wait.
-std::string stay_while_swapped_to(std::string reason, const ServeSettings& settings,
-                                  const nbd::Server& server, StopSignals& signals,
-                                  ControlServer* control) {
-  constexpr std::chrono::seconds kLook{1};
-  uint64_t told_clients = 0;
-  std::string signal = reason;
-  while (reason != kStopAtOnce && is_swapped_to(settings, server)) {
-    const uint64_t clients = server.report().connections_serving;
-    if (clients != told_clients || !signal.empty()) {
-      spdlog::warn(
-          "{}: not stopping yet: {} connections use the disk and may have swapped out to it, which "
-          "would be lost; waiting for them to go (swapoff DEVICE, then nbd-client -d DEVICE{}); "
-          "SIGQUIT stops at once",
-          reason, clients,
-          fmt::format("; swap on NBD here: {}", fmt::join(nbd_swap_devices(), " ")));
-      told_clients = clients;
-    }
-    notify_waiting("Waiting for swap to be taken off the disk");
-    signal = wait_for_end(signals, control, -1, kLook);
-    if (!signal.empty()) reason = signal;
-  }
-  return reason;
 }
 
 void log_exports(const ServeSettings& settings) {

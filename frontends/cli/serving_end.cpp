@@ -1,0 +1,80 @@
+#include "frontends/cli/serving_end.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "frontends/cli/service_manager.h"
+#include "frontends/cli/swap_users.h"
+
+namespace tuck::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Whether ending now would take away memory that somebody has swapped out to us: with --swap
+// whoever uses an export does that, without it whoever uses one while this machine swaps to an NBD
+// disk may.
+bool is_swapped_to(const ServeSettings& settings, const nbd::Server& server) {
+  if (server.report().connections_serving == 0) return false;
+  return settings.protection == ProtectionMode::strict || !nbd_swap_devices().empty();
+}
+
+}  // namespace
+
+std::string wait_for_end(StopSignals& signals, ControlServer* control, int done_fd,
+                         std::chrono::milliseconds at_most) {
+  const Clock::time_point end = Clock::now() + at_most;
+  const auto time_left = [&]() -> int {
+    const int control_time = control != nullptr ? control->timeout() : -1;
+    if (at_most.count() < 0) return control_time;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
+    const int own = static_cast<int>(std::max<int64_t>(left.count(), 0));
+    return control_time < 0 ? own : std::min(own, control_time);
+  };
+  std::vector<pollfd> waits;
+  while (true) {
+    waits.clear();
+    waits.push_back({.fd = signals.fd(), .events = POLLIN, .revents = 0});
+    waits.push_back({.fd = done_fd, .events = POLLIN, .revents = 0});
+    if (control != nullptr) control->add(waits);
+    if (poll(waits.data(), waits.size(), time_left()) < 0 && errno != EINTR) {
+      spdlog::error("poll: {}; stopping", std::strerror(errno));
+      return "an error";
+    }
+    if (std::string name = signals.take_name(); !name.empty()) return name;
+    if (waits[1].revents != 0) return "";
+    if (control != nullptr) control->handle(waits);
+    if (at_most.count() >= 0 && Clock::now() >= end) return "";
+  }
+}
+
+std::string stay_while_swapped_to(std::string reason, const ServeSettings& settings,
+                                  const nbd::Server& server, StopSignals& signals,
+                                  ControlServer* control) {
+  constexpr std::chrono::seconds kLook{1};
+  uint64_t told_clients = 0;
+  std::string signal = reason;
+  while (reason != kStopAtOnce && is_swapped_to(settings, server)) {
+    const uint64_t clients = server.report().connections_serving;
+    if (clients != told_clients || !signal.empty()) {
+      spdlog::warn(
+          "{}: not stopping yet: {} connections use the disk and may have swapped out to it, which "
+          "would be lost; waiting for them to go (swapoff DEVICE, then nbd-client -d DEVICE{}); "
+          "SIGQUIT stops at once",
+          reason, clients,
+          fmt::format("; swap on NBD here: {}", fmt::join(nbd_swap_devices(), " ")));
+      told_clients = clients;
+    }
+    notify_waiting("Waiting for swap to be taken off the disk");
+    signal = wait_for_end(signals, control, -1, kLook);
+    if (!signal.empty()) reason = signal;
+  }
+  return reason;
+}
+
+}  // namespace tuck::cli
