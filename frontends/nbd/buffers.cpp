@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -43,14 +44,31 @@ ConnectionBuffers BufferPool::at(size_t connection) const noexcept {
 }
 
 std::span<std::byte> ReceiveBuffer::free_part() noexcept {
+  size_t moved = 0;
   if (begin_ == end_) {
-    begin_ = end_ = 0;
+    moved = begin_;
   } else if (begin_ != 0 && memory_.size() - end_ < memory_.size() / 2) {
     std::memmove(memory_.data(), memory_.data() + begin_, size());
-    end_ -= begin_;
-    begin_ = 0;
+    moved = begin_;
   }
+  begin_ -= moved;
+  end_ -= moved;
+  for (Arrival& arrival : std::span(arrived_).first(arrivals_))
+    arrival.end -= std::min(moved, arrival.end);
   return memory_.subspan(end_);
+}
+
+void ReceiveBuffer::received(size_t bytes, uint64_t now_ns) noexcept {
+  TUCK_CHECK(bytes <= memory_.size() - end_);
+  end_ += bytes;
+  size_t used_up = 0;
+  while (used_up < arrivals_ && arrived_[used_up].end <= begin_)
+    ++used_up;
+  std::move(arrived_.begin() + static_cast<std::ptrdiff_t>(used_up),
+            arrived_.begin() + static_cast<std::ptrdiff_t>(arrivals_), arrived_.begin());
+  arrivals_ -= used_up;
+  if (arrivals_ < arrived_.size()) ++arrivals_;
+  arrived_[arrivals_ - 1] = {end_, now_ns};
 }
 
 void SendBuffers::reset(const std::array<std::span<std::byte>, 2>& halves) noexcept {
@@ -86,6 +104,8 @@ void SendBuffers::sent(size_t bytes) noexcept {
   Half& half = halves_[sending_];
   TUCK_CHECK(bytes <= half.pending());
   half.begin += bytes;
+  // At once: what is put into this half from now on goes after what the other one holds.
+  if (half.pending() == 0) sending_ = filling_;
 }
 
 }  // namespace tuck::nbd

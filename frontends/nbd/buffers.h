@@ -48,6 +48,7 @@ class ReceiveBuffer {
   void reset(std::span<std::byte> memory) noexcept {
     memory_ = memory;
     begin_ = end_ = 0;
+    arrivals_ = 0;
   }
   std::span<const std::byte> bytes() const noexcept {
     return memory_.subspan(begin_, end_ - begin_);
@@ -59,20 +60,30 @@ class ReceiveBuffer {
   }
   // Where the next bytes go. Moves what is left to the front when less than half is free behind it.
   std::span<std::byte> free_part() noexcept;
+  // The same without moving anything: what is free behind the bytes that are there.
+  std::span<std::byte> free_behind() const noexcept { return memory_.subspan(end_); }
   // bytes have come into the free part, at this time.
-  void received(size_t bytes, uint64_t now_ns) noexcept {
-    TUCK_CHECK(bytes <= memory_.size() - end_);
-    end_ += bytes;
-    arrived_ns_ = now_ns;
+  void received(size_t bytes, uint64_t now_ns) noexcept;
+  // When the last of the first `bytes` came. Later than that where many receives followed on each
+  // other without anything being consumed in between.
+  uint64_t arrived_ns(size_t bytes) const noexcept {
+    for (size_t i = 0; i + 1 < arrivals_; ++i) {
+      if (begin_ + bytes <= arrived_[i].end) return arrived_[i].at_ns;
+    }
+    return arrivals_ == 0 ? 0 : arrived_[arrivals_ - 1].at_ns;
   }
-  // When the last bytes came. All requests that were whole before have been taken by then.
-  uint64_t arrived_ns() const noexcept { return arrived_ns_; }
 
  private:
+  // The bytes in front of `end` that are not in front of another's came at this time.
+  struct Arrival {
+    size_t end;
+    uint64_t at_ns;
+  };
   std::span<std::byte> memory_;
   size_t begin_ = 0;
   size_t end_ = 0;
-  uint64_t arrived_ns_ = 0;
+  std::array<Arrival, 4> arrived_{};
+  size_t arrivals_ = 0;
 };
 
 // Two halves: while one is being sent the other is filled. A half goes back to its start when all

@@ -17,6 +17,8 @@ namespace {
 
 // A client that does not take its last replies is not waited for any longer than this.
 constexpr uint64_t kCloseTimeNs = 5'000'000'000;
+// Less than this is not worth a receive while there is other work: room for 36 READs.
+constexpr size_t kReceiveAheadBytesMin = 1024;
 
 bool try_again_now(int error) noexcept {
   return error == EINTR;
@@ -64,7 +66,7 @@ void Connection::start(uint64_t now) noexcept {
 // --- A turn ----------------------------------------------------------------------------------
 
 void Connection::run() noexcept {
-  if (phase_ == Phase::idle || parked_) return;
+  if (phase_ == Phase::idle) return;
   if (phase_ == Phase::closing) {
     finish_if_done();
     return;
@@ -126,9 +128,11 @@ void Connection::react(Progress progress) noexcept {
       break;
     case Progress::yields:
       worker_->make_ready(*this);
+      receive_ahead();
       break;
     case Progress::waits:
       parked_ = true;
+      receive_ahead();
       break;
     case Progress::disconnected:
       close_when_sent();
@@ -144,6 +148,15 @@ void Connection::receive() noexcept {
   if (receiving_ || retry_receive_) return;
   const auto into = in_.free_part();
   TUCK_CHECK(!into.empty());
+  receiving_ = true;
+  worker_->submit_receive(*this, input_fd_, is_socket_, into);
+}
+
+// While requests are still queued: a READ among those that come now may overtake them.
+void Connection::receive_ahead() noexcept {
+  if (receiving_ || retry_receive_ || hung_up_ || draining_) return;
+  const auto into = parked_ ? in_.free_part() : in_.free_behind();
+  if (into.size() < kReceiveAheadBytesMin) return;
   receiving_ = true;
   worker_->submit_receive(*this, input_fd_, is_socket_, into);
 }
@@ -201,6 +214,7 @@ void Connection::on_sent(int result) noexcept {
 void Connection::on_woken() noexcept {
   TUCK_CHECK(parked_);
   parked_ = false;
+  transmission_->notified();
   worker_->make_ready(*this);
 }
 

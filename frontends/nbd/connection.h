@@ -61,6 +61,7 @@ class alignas(64) Connection {
   void react(Progress progress) noexcept;
   void begin_transmission() noexcept;
   void receive() noexcept;
+  void receive_ahead() noexcept;
   void send() noexcept;
   void count_failure() noexcept;
   void blame(const char* reason) noexcept;
@@ -82,7 +83,7 @@ class alignas(64) Connection {
   Phase phase_ = Phase::idle;
   bool receiving_ = false;       // a receive is under way in the ring
   bool sending_ = false;         // a send is
-  bool parked_ = false;          // the ticket has not come back yet
+  bool parked_ = false;          // the ticket has not come back yet; READs go on
   bool wants_room_ = false;      // goes on when something has been sent
   bool draining_ = false;        // takes no more requests
   bool hung_up_ = false;         // the client sends no more

@@ -38,7 +38,7 @@ Transmission::Step Transmission::read_whole(SendBuffers& out) noexcept {
     const uint64_t bytes = affordable(left());
     const vm::ByteResult result = area_.read(
         position(), whole_reply_.subspan(header_bytes + done_, static_cast<size_t>(bytes)),
-        &ticket_);
+        ticket());
     spend(pages_of(bytes));
     if (!took(result)) return fail_to(Stage::reply, result.code);
     return std::nullopt;
@@ -68,7 +68,7 @@ Transmission::Step Transmission::read_stream(SendBuffers& out) noexcept {
   if (!can_afford(wanted)) return Progress::yields;
   const uint64_t bytes = affordable(wanted);
   const vm::ByteResult result =
-      area_.read(position(), room.first(static_cast<size_t>(bytes)), &ticket_);
+      area_.read(position(), room.first(static_cast<size_t>(bytes)), ticket());
   spend(pages_of(bytes));
   out.commit(static_cast<size_t>(result.bytes_done));
   if (took(result)) return std::nullopt;
@@ -99,7 +99,7 @@ Transmission::Step Transmission::data_chunk(SendBuffers& out, uint64_t data_byte
   const uint64_t bytes = affordable(wanted);
   const uint64_t offset = position();
   const vm::ByteResult result =
-      area_.read(offset, room.subspan(kDataChunkHeaderBytes, static_cast<size_t>(bytes)), &ticket_);
+      area_.read(offset, room.subspan(kDataChunkHeaderBytes, static_cast<size_t>(bytes)), ticket());
   spend(pages_of(bytes));
   const bool ok = took(result);
   if (result.bytes_done != 0) {

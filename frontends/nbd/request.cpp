@@ -8,10 +8,6 @@ constexpr bool is_known(Command command) noexcept {
   return command <= Command::block_status;
 }
 
-constexpr bool writes(Command command) noexcept {
-  return command == Command::write || command == Command::trim || command == Command::write_zeroes;
-}
-
 // FUA is right on every command once SEND_FUA is advertised; some clients set it on READ.
 uint16_t allowed_flags(Command command, bool structured) noexcept {
   unsigned allowed = kCommandFua;
@@ -50,7 +46,7 @@ WireError validate(const Request& request, const Negotiated& negotiated) noexcep
   if (command == Command::flush) {
     return request.offset == 0 && request.length == 0 ? WireError::none : WireError::invalid;
   }
-  if (writes(command) && (negotiated.transmission_flags & kFlagReadOnly) != 0) {
+  if (modifies(command) && (negotiated.transmission_flags & kFlagReadOnly) != 0) {
     return WireError::permission;
   }
   const bool has_payload = command == Command::read || command == Command::write;

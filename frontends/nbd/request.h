@@ -21,6 +21,9 @@ struct Request {
 // Nothing where the magic is wrong: the stream is out of step, and the connection is to be closed.
 std::optional<Request> parse_request(std::span<const std::byte, kRequestBytes> bytes) noexcept;
 
+constexpr bool modifies(Command command) noexcept {
+  return command == Command::write || command == Command::trim || command == Command::write_zeroes;
+}
 // A WRITE's payload follows its header, also when the request is refused.
 inline bool carries_payload(const Request& request) noexcept {
   return request.command == Command::write;

@@ -13,7 +13,10 @@ namespace {
 constexpr uint64_t kFreeStepBytes = 4u << 20;
 constexpr uint64_t kFreedPagesAWorkPage = 16;
 static_assert(kFreeStepBytes / kPageSize / kFreedPagesAWorkPage == kWorkPagesMax);
-static_assert(kPieceBytes / kPageSize < kWorkPagesMax);
+// Compressing a page takes three to four times as long as decoding one, so fewer are stored in a
+// turn: a READ that comes meanwhile overtakes the rest when the turn is over.
+constexpr uint64_t kStoredPageWork = 3;
+static_assert(kStoredPageWork * (kPieceBytes / kPageSize + 1) <= kWorkPagesMax);
 static_assert(kPieceBytes + kRequestBytes < kReceiveBytes / 2);
 
 // The bytes from offset on, at most `bytes`, that end at a multiple of border or at the end.
@@ -31,8 +34,11 @@ Transmission::Transmission(const Negotiated& negotiated, engine::Ticket& ticket,
       counters_(counters) {}
 
 Progress Transmission::run(ReceiveBuffer& in, SendBuffers& out) noexcept {
+  if (read_waits_) return Progress::waits;
   work_left_ = kWorkPagesMax;
   requests_left_ = kRequestsATurnMax;
+  lookahead_.allow(kRequestsATurnMax);
+  if (stage_ == Stage::write || stage_ == Stage::trim || stage_ == Stage::write_zeroes) set_aside();
   for (;;) {
     if (const Step stop = step(in, out)) return *stop;
   }
@@ -67,24 +73,41 @@ Transmission::Step Transmission::step(ReceiveBuffer& in, SendBuffers& out) noexc
 // --- Beginning and end of a request ------------------------------------------------------------
 
 Transmission::Step Transmission::take_header(ReceiveBuffer& in) noexcept {
+  while (lookahead_.was_served(consumed_))
+    consume(in, kRequestBytes);
+  if (set_aside_) return overtake_or_resume(in);
   if (in.size() < kRequestBytes) return Progress::needs_input;
   if (requests_left_ == 0) return Progress::yields;
-  --requests_left_;
   const auto request = parse_request(in.bytes().first<kRequestBytes>());
   if (!request) return broken("a request without the request magic");
   if (payload_too_long(*request)) return broken("a write with more payload than is allowed");
-  in.consume(kRequestBytes);
+  const WireError error = validate(*request, negotiated_);
+  if (error == WireError::none && modifies(request->command)) {
+    lookahead_.turn_of(*request, consumed_);
+    if (overtake(in)) return std::nullopt;
+  }
+  const uint64_t arrived_ns = in.arrived_ns(kRequestBytes);
+  consume(in, kRequestBytes);
   if (request->command == Command::disconnect) return Progress::disconnected;
+  begin(*request, error, arrived_ns);
+  return std::nullopt;
+}
 
-  request_ = *request;
-  arrived_ns_ = in.arrived_ns();
+void Transmission::begin(const Request& request, WireError error, uint64_t arrived_ns) noexcept {
+  --requests_left_;
+  request_ = request;
+  arrived_ns_ = arrived_ns;
   done_ = 0;
   has_waited_ = header_sent_ = false;
   whole_reply_ = {};
   extents_found_ = 0;
-  error_ = validate(request_, negotiated_);
+  error_ = error;
   stage_ = first_stage();
-  return std::nullopt;
+}
+
+void Transmission::consume(ReceiveBuffer& in, uint64_t bytes) noexcept {
+  in.consume(static_cast<size_t>(bytes));
+  consumed_ += bytes;
 }
 
 Transmission::Stage Transmission::first_stage() const noexcept {
@@ -110,6 +133,38 @@ Transmission::Stage Transmission::first_stage() const noexcept {
       break;
   }
   return Stage::reply;
+}
+
+// True: a READ has been begun.
+bool Transmission::overtake(const ReceiveBuffer& in) noexcept {
+  const auto found = lookahead_.find(in.bytes(), consumed_, negotiated_);
+  if (!found) return false;
+  begin(found->request, WireError::none,
+        in.arrived_ns(static_cast<size_t>(found->end - consumed_)));
+  return true;
+}
+
+void Transmission::set_aside() noexcept {
+  set_aside_ = Suspended{stage_, request_, done_, arrived_ns_, has_waited_};
+  stage_ = Stage::header;
+}
+
+void Transmission::resume() noexcept {
+  stage_ = set_aside_->stage;
+  request_ = set_aside_->request;
+  done_ = set_aside_->done;
+  arrived_ns_ = set_aside_->arrived_ns;
+  has_waited_ = set_aside_->has_waited;
+  error_ = WireError::none;
+  set_aside_.reset();
+}
+
+Transmission::Step Transmission::overtake_or_resume(ReceiveBuffer& in) noexcept {
+  if (requests_left_ == 0) return Progress::yields;
+  if (overtake(in)) return std::nullopt;
+  if (ticket_is_out_) return Progress::waits;
+  resume();
+  return std::nullopt;
 }
 
 Transmission::Step Transmission::reply(SendBuffers& out) noexcept {
@@ -138,7 +193,7 @@ void Transmission::finish() noexcept {
 }
 
 void Transmission::note_arrival(const ReceiveBuffer& in) noexcept {
-  if (in.size() >= left()) arrived_ns_ = in.arrived_ns();
+  if (in.size() >= left()) arrived_ns_ = in.arrived_ns(static_cast<size_t>(left()));
 }
 
 Transmission::Step Transmission::broken(const char* reason) noexcept {
@@ -162,12 +217,17 @@ uint64_t Transmission::affordable(uint64_t bytes) const noexcept {
   return std::min(bytes, most);
 }
 
-// pending leaves the stage as it is: the same call goes on from done_ when the ticket says so.
+// pending: the same call goes on from done_ when the ticket says so.
 Transmission::Step Transmission::fail_to(Stage next, Errc code) noexcept {
   if (code == Errc::pending) {
     if (!has_waited_) counters_.requests_pending.add(1);
-    has_waited_ = true;
-    return Progress::waits;
+    has_waited_ = ticket_is_out_ = true;
+    if (!modifies(request_.command)) {
+      read_waits_ = true;
+      return Progress::waits;
+    }
+    set_aside();
+    return std::nullopt;
   }
   error_ = wire_error_of(code);
   stage_ = next;
@@ -193,14 +253,14 @@ Transmission::Step Transmission::write(ReceiveBuffer& in) noexcept {
   // All that is left, or up to the last border.
   if (bytes < left()) bytes = border > position() ? border - position() : 0;
   if (bytes == 0) return Progress::needs_input;
-  if (pages_of(bytes) > work_left_) {
+  if (kStoredPageWork * pages_of(bytes) > work_left_) {
     bytes = up_to_border(position(), bytes, kPieceBytes);
-    if (pages_of(bytes) > work_left_) return Progress::yields;
+    if (kStoredPageWork * pages_of(bytes) > work_left_) return Progress::yields;
   }
   const vm::ByteResult result =
-      area_.write(position(), in.bytes().first(static_cast<size_t>(bytes)), &ticket_);
-  in.consume(static_cast<size_t>(result.bytes_done));
-  spend(pages_of(result.bytes_done));
+      area_.write(position(), in.bytes().first(static_cast<size_t>(bytes)), ticket());
+  consume(in, result.bytes_done);
+  spend(kStoredPageWork * pages_of(result.bytes_done));
   if (!took(result)) return fail_to(Stage::drain, result.code);
   return std::nullopt;
 }
@@ -208,7 +268,7 @@ Transmission::Step Transmission::write(ReceiveBuffer& in) noexcept {
 Transmission::Step Transmission::drain(ReceiveBuffer& in) noexcept {
   note_arrival(in);
   const uint64_t bytes = std::min<uint64_t>(in.size(), left());
-  in.consume(static_cast<size_t>(bytes));
+  consume(in, bytes);
   done_ += bytes;
   if (left() != 0) return Progress::needs_input;
   stage_ = Stage::reply;
@@ -241,7 +301,7 @@ Transmission::Step Transmission::write_zeroes() noexcept {
   if (work_left_ == 0) return Progress::yields;
   const uint64_t bytes = up_to_border(position(), left(), kFreeStepBytes);
   const bool keep_allocated = (request_.flags & kCommandNoHole) != 0;
-  const vm::ByteResult result = area_.write_zeroes(position(), bytes, keep_allocated, &ticket_);
+  const vm::ByteResult result = area_.write_zeroes(position(), bytes, keep_allocated, ticket());
   spend(1 + pages_of(bytes) / kFreedPagesAWorkPage);
   if (!took(result)) return fail_to(Stage::reply, result.code);
   TUCK_CHECK(result.bytes_done != 0);

@@ -2,8 +2,11 @@
 // replies go out, the swap area is worked on in between. No I/O and no allocation; it stops
 // wherever input, room or work is lacking, and goes on from there.
 //
-// Requests are worked in the order in which they came, one at a time. How a request goes:
+// Requests are worked one at a time, in the order in which they came, but for READs that overtake
+// (lookahead.h). How a request goes:
 //   header → (write | drain | read_* | trim | write_zeroes | block_status) → reply → header
+// A request that modifies is set aside for a READ that overtakes it: before it begins, when it has
+// to wait for room, and between two turns.
 #pragma once
 
 #include <array>
@@ -12,6 +15,7 @@
 
 #include "frontends/nbd/buffers.h"
 #include "frontends/nbd/counters.h"
+#include "frontends/nbd/lookahead.h"
 #include "frontends/nbd/negotiation.h"
 #include "frontends/nbd/request.h"
 
@@ -22,7 +26,7 @@ enum class Progress : uint8_t {
   needs_input,   // what has come is used up
   needs_room,    // something must be sent first
   yields,        // its share of work is done, and there is more
-  waits,         // for the ticket: run() again when it has been notified, not before
+  waits,         // for the ticket: run() again after notified(), or when more has come
   disconnected,  // the client said goodbye: send what there is, and close
   broken,        // the same, and log reason()
 };
@@ -47,11 +51,13 @@ class Transmission {
                WorkerCounters& counters) noexcept;
 
   Progress run(ReceiveBuffer& in, SendBuffers& out) noexcept;
+  // The ticket that run() waits for has been notified, and its callback has been entered.
+  void notified() noexcept { ticket_is_out_ = read_waits_ = false; }
 
   // Constant text, after Progress::broken.
   const char* reason() const noexcept { return reason_; }
   // Some of a request has been read, and not all of it.
-  bool inside_request() const noexcept { return stage_ != Stage::header; }
+  bool inside_request() const noexcept { return stage_ != Stage::header || set_aside_; }
 
  private:
   enum class Stage : uint8_t {
@@ -66,6 +72,14 @@ class Transmission {
     block_status,
     reply,  // nothing left to do but to say so
   };
+  // A request that has been begun and modifies: what is to be kept of it while READs overtake it.
+  struct Suspended {
+    Stage stage = Stage::header;
+    Request request;
+    uint64_t done = 0;
+    uint64_t arrived_ns = 0;
+    bool has_waited = false;
+  };
   // Nothing: go on with the next step.
   using Step = std::optional<Progress>;
 
@@ -74,6 +88,12 @@ class Transmission {
 
   Step step(ReceiveBuffer& in, SendBuffers& out) noexcept;
   Step take_header(ReceiveBuffer& in) noexcept;
+  Step overtake_or_resume(ReceiveBuffer& in) noexcept;
+  bool overtake(const ReceiveBuffer& in) noexcept;
+  void begin(const Request& request, WireError error, uint64_t arrived_ns) noexcept;
+  void set_aside() noexcept;
+  void resume() noexcept;
+  void consume(ReceiveBuffer& in, uint64_t bytes) noexcept;
   Stage first_stage() const noexcept;
   Step write(ReceiveBuffer& in) noexcept;
   Step drain(ReceiveBuffer& in) noexcept;
@@ -90,6 +110,8 @@ class Transmission {
   Step reply(SendBuffers& out) noexcept;
 
   Step broken(const char* reason) noexcept;
+  // Only one call may wait for the ticket.
+  engine::Ticket* ticket() const noexcept { return ticket_is_out_ ? nullptr : &ticket_; }
   Step fail_to(Stage next, Errc code) noexcept;
   // Takes what a call has done into account. True: it did all it was asked for.
   bool took(const vm::ByteResult& result) noexcept;
@@ -115,6 +137,12 @@ class Transmission {
   Stage stage_ = Stage::header;
   uint32_t work_left_ = 0;      // pages, in this call of run()
   uint32_t requests_left_ = 0;  // that this call may begin
+
+  uint64_t consumed_ = 0;  // bytes of the client's stream
+  Lookahead lookahead_;
+  std::optional<Suspended> set_aside_;
+  bool ticket_is_out_ = false;  // and has not been notified yet
+  bool read_waits_ = false;     // the READ being worked on can go on only after that
 
   // The request being worked on.
   Request request_;

@@ -112,6 +112,49 @@ TEST(NbdWaiting, TwoConnectionsWaitAndBothGoOn) {
   }
 }
 
+// On one connection: READs pass the WRITE that waits, also those that come while it does.
+TEST(NbdWaiting, ReadsPassAWriteThatWaits) {
+  SlowPool source;
+  {
+    TestServer server(waiting_for_reserve(source));
+    RawClient client(server.socket_path());
+    ASSERT_TRUE(client.go());
+    source.hold();
+    constexpr uint32_t kBytes = 128u << 10;
+    uint64_t writes = 0;
+    while (server.report().requests_pending == 0) {
+      ASSERT_LT(writes, 100u) << "the reserve has no end";
+      const Bytes data = noise(seed() + writes, kBytes);
+      ASSERT_TRUE(client.send(request(1, writes, writes * kBytes, kBytes)));
+      ASSERT_TRUE(client.send({reinterpret_cast<const char*>(data.data()), data.size()}));
+      ++writes;
+      // Either it is answered or it waits.
+      ASSERT_TRUE(eventually([&] {
+        return server.report().requests_pending != 0 ||
+               server.operation("write").requests == writes;
+      }));
+    }
+    std::string expected;
+    for (uint64_t i = 0; i + 1 < writes; ++i)
+      expected += simple_reply(i);
+    EXPECT_EQ(client.receive(expected.size()), expected);
+    const uint64_t waiting = writes - 1;
+    const std::string nothing(4096, '\0');
+    for (uint64_t cookie = 500; cookie < 510; ++cookie) {
+      ASSERT_TRUE(client.send(request(0, cookie, (32u << 20) + cookie, 4096)));
+      EXPECT_EQ(client.receive(16 + 4096), simple_reply(cookie) + nothing);
+    }
+    const Bytes last = noise(seed() + waiting, kBytes);
+    ASSERT_TRUE(client.send(request(0, 600, waiting * kBytes, kBytes) + request(0, 601, 0, 0)));
+    EXPECT_EQ(client.receive(16), simple_reply(601));
+    source.let_go();
+    EXPECT_EQ(client.receive(16), simple_reply(waiting));
+    EXPECT_EQ(client.receive(16), simple_reply(600));
+    EXPECT_TRUE(client.receive(kBytes) ==
+                std::string(reinterpret_cast<const char*>(last.data()), last.size()));
+  }
+}
+
 TEST(NbdWaiting, AClientMayVanishWhileItsRequestWaits) {
   SlowPool source;
   {
