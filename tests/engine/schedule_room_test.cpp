@@ -180,13 +180,12 @@ TEST_F(EngineScheduleRoom, LetGoBeforeTheStoreHasReturned) {
   expect_clean();
 }
 
-// The background thread is woken by a ticket that came after its refill.
-//
 // background: refilled ── about to let tickets go ─────────────────────────── lets it go
 // test:                     stores until pending: the ticket waits
+//
+// It came after the refill, and is let go all the same: who waits finds out by calling again.
 TEST_F(EngineScheduleRoom, ATicketThatComesBetweenTheRefillAndTheRound) {
   make_waiting();
-  // A refill brings nothing, so that there is something to wait for behind it.
   Waiter waiter(*engine_);
   SyncStop stop("engine.maintain.refilled");
   Actor background([&] { engine_->maintain(); });

@@ -7,13 +7,14 @@ namespace {
 
 class EngineScheduleStoreIf : public EngineSchedule {
  protected:
-  // writer: pin, load(0), store_if prepared ────────────────── must say changed, and drop its
-  // object test:                                      meanwhile()
+  // writer: pin, load(0), store_if ── stands at the point ─────────────── must say changed
+  // test:                                                  meanwhile()
   template <class Meanwhile>
-  void changed_by(Meanwhile meanwhile, uint32_t expected_version, uint64_t expected_objects) {
+  void changed_by(Meanwhile meanwhile, uint32_t expected_version, uint64_t expected_objects,
+                  const char* point = "engine.store_if.prepared") {
     ASSERT_EQ(store(0, 1), Errc::ok);
     RunResult result;
-    SyncStop stop("engine.store_if.prepared");
+    SyncStop stop(point);
     Actor writer([&] { result = read_modify_write(0, 5); });
     ASSERT_TRUE(stop.wait_until_reached());
     meanwhile();
@@ -69,6 +70,15 @@ TEST_F(EngineScheduleStoreIf, AgainstAFreeAndAStoreOfTheSameBytes) {
         EXPECT_EQ(store(0, 1), Errc::ok);
       },
       1, 1);
+}
+
+// The entry that the writer remembers is the one that its bytes came from, and not one that it
+// found when it had decoded them: what is stored in between would be lost.
+TEST_F(EngineScheduleStoreIf, AgainstAStoreBeforeItHasDecoded) {
+  changed_by([&] { EXPECT_EQ(store(0, 2), Errc::ok); }, 2, 1, "engine.load.entry_read");
+}
+TEST_F(EngineScheduleStoreIf, AgainstAStoreBeforeItHasNotedWhatItSaw) {
+  changed_by([&] { EXPECT_EQ(store(0, 2), Errc::ok); }, 2, 1, "engine.load.decoded");
 }
 
 TEST_F(EngineScheduleStoreIf, AStoreWaitsBetweenCheckAndExchange) {

@@ -100,7 +100,7 @@ TEST_F(EngineScheduleStore, TakenOutAndNotYetRetired) {
 }
 
 // one:  store(0, 1) ── the class has no room ───────────── brings a zspage, and finds room
-// test:                store(1, 1) brings one as well
+// test:                store(0, 1) brings one as well
 //
 // The zspage that turns out not to be needed goes back.
 TEST_F(EngineScheduleStore, TwoBringAZspageForOneObject) {
@@ -108,10 +108,8 @@ TEST_F(EngineScheduleStore, TwoBringAZspageForOneObject) {
   Actor one([&] { EXPECT_EQ(store(0, 1, PageKind::text), Errc::ok); });
   ASSERT_TRUE(stop.wait_until_reached());
   EXPECT_EQ(store(0, 1, PageKind::text), Errc::ok);
-  const uint64_t frames = engine_->stats().ledger.classes.size();
   stop.let_go();
   one.join();
-  EXPECT_EQ(engine_->stats().ledger.classes.size(), frames);
   uint64_t zspages = 0;
   for (const auto& line : engine_->stats().ledger.classes)
     zspages += line.zspages;
