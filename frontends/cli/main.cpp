@@ -60,6 +60,7 @@ void add_serve_options(CLI::App& serve, ServeArguments& arguments) {
   add_single(serve, "--connections", arguments.connections,
              "Clients at once [128; 16 with locked memory]", "N")
       ->check(CLI::PositiveNumber);
+  add_client_options(serve, arguments.clients);
   add_single(serve, "--poll", arguments.poll_us,
              "Microseconds that a worker polls before it sleeps; 0: none", "US")
       ->capture_default_str();

@@ -36,6 +36,7 @@ nbd::ServerOptions server_options(const ServeSettings& settings, const ServedPoo
   options.workers = settings.workers;
   options.connections_max = settings.connections_max;
   options.poll_time = settings.poll_time;
+  set_client_options(settings.clients, options);
   return options;
 }
 

@@ -250,6 +250,9 @@ Result<ServeSettings, Error> check_serve(const ServeArguments& arguments, int in
   if (Status wrong =
           check_number("--connections", settings.connections_max, 1, nbd::kConnectionsMax))
     return *wrong;
+  Result<ClientSettings, Error> clients = check_clients(arguments.clients);
+  if (!clients) return clients.error();
+  settings.clients = std::move(*clients);
   if (Status wrong = check_number("--poll", arguments.poll_us, 0, kPollMaxUs)) return *wrong;
   settings.workers = arguments.workers;
   settings.poll_time = std::chrono::microseconds(arguments.poll_us);

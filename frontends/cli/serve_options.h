@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "engine/engine.h"
+#include "frontends/cli/client_options.h"
 #include "frontends/cli/swap_protection.h"
 #include "frontends/nbd/nbd.h"
 
@@ -31,6 +32,7 @@ struct ServeArguments {
   std::string reserve;
   unsigned workers = 0;
   unsigned connections = 0;  // 0: not given
+  ClientArguments clients;
   unsigned poll_us = 50;
   std::string control;  // empty: not given
   std::string log_level = "info";
@@ -70,6 +72,7 @@ struct ServeSettings {
   ProtectionMode protection = ProtectionMode::off;
   unsigned workers = 0;  // 0: the server chooses
   unsigned connections_max = kConnectionsDefault;
+  ClientSettings clients;
   std::chrono::microseconds poll_time{0};
   ControlSetting control;
 };

@@ -128,10 +128,19 @@ Json connections_json(const nbd::ServerReport& report) {
   return {
       {"now", report.connections_now},
       {"serving", report.connections_serving},
+      {"max", report.connections_max},
       {"accepted", report.connections_accepted},
       {"refused", report.connections_refused},
+      {"refused_user", report.peers_refused},
+      {"refused_in_flight", report.entries_refused},
       {"negotiations_failed", report.negotiations_failed},
+      {"negotiations_timed_out", report.negotiations_timed_out},
+      {"negotiations_over_limits", report.negotiations_over_limits},
       {"broken", report.connections_broken},
+      {"stalled_requests", report.stalled_requests},
+      {"stalled_replies", report.stalled_replies},
+      {"in_flight_bytes", report.in_flight_bytes},
+      {"in_flight_max_bytes", report.in_flight_bytes_max},
       {"requests_pending", report.requests_pending},
   };
 }

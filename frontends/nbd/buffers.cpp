@@ -1,47 +1,9 @@
 #include "frontends/nbd/buffers.h"
 
-#include <fmt/format.h>
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 namespace tuck::nbd {
-
-namespace {
-constexpr size_t kSetBytes = kReceiveBytes + 2 * kSendBytes;
-static_assert(kReceiveBytes % kPageSize == 0 && kSendBytes % kPageSize == 0);
-}  // namespace
-
-BufferPool::~BufferPool() {
-  if (memory_ != nullptr) munmap(memory_, bytes_);
-}
-
-Status BufferPool::map(size_t connections) {
-  TUCK_CHECK(memory_ == nullptr);
-  const size_t bytes = connections * kSetBytes;
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    return Error{
-        Errc::no_space,
-        fmt::format(
-            "cannot map {} for the buffers of {} connections: {}; lower the number of connections",
-            format_size_rounded(bytes), connections, std::strerror(errno))};
-  }
-  memory_ = static_cast<std::byte*>(memory);
-  bytes_ = bytes;
-  return std::nullopt;
-}
-
-ConnectionBuffers BufferPool::at(size_t connection) const noexcept {
-  TUCK_CHECK((connection + 1) * kSetBytes <= bytes_);
-  std::byte* set = memory_ + connection * kSetBytes;
-  return {{set, kReceiveBytes},
-          {std::span(set + kReceiveBytes, kSendBytes),
-           std::span(set + kReceiveBytes + kSendBytes, kSendBytes)}};
-}
 
 std::span<std::byte> ReceiveBuffer::free_part() noexcept {
   size_t moved = 0;

@@ -1,4 +1,4 @@
-// The memory that connections receive into and send from: allocated once, when the server starts.
+// How connections use the memory that they receive into and send from (connection_memory.h).
 #pragma once
 
 #include <array>
@@ -22,24 +22,6 @@ inline constexpr size_t kSendBytes = kWholeReadBytesMax + (16u << 10);
 struct ConnectionBuffers {
   std::span<std::byte> receive;
   std::array<std::span<std::byte>, 2> send;
-};
-
-// One mapping for all connections. Pages that no connection has touched cost nothing, unless the
-// process locks its memory.
-class BufferPool {
- public:
-  BufferPool() noexcept = default;
-  BufferPool(const BufferPool&) = delete;
-  BufferPool& operator=(const BufferPool&) = delete;
-  ~BufferPool();
-
-  // Called once. The error names the bytes that were not to be had.
-  Status map(size_t connections);
-  ConnectionBuffers at(size_t connection) const noexcept;
-
- private:
-  std::byte* memory_ = nullptr;
-  size_t bytes_ = 0;
 };
 
 // The bytes that have come and are not used yet, at one place in a row.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "frontends/nbd/client_log.h"
 #include "frontends/nbd/worker.h"
@@ -38,24 +39,32 @@ void Connection::ticket_notified(engine::Ticket& ticket) noexcept {
   self->worker_->post(*self);
 }
 
-void Connection::hand_over(Worker& worker, int input_fd, int output_fd, uint64_t number) noexcept {
+void Connection::hand_over(Worker& worker, int input_fd, int output_fd, uint64_t number,
+                           std::optional<Peer> peer) noexcept {
   TUCK_CHECK(phase_ == Phase::idle);
   worker_ = &worker;
   input_fd_ = input_fd;
   output_fd_ = output_fd;
   number_ = number;
+  peer_ = peer;
   struct stat status {};
-  is_socket_ = input_fd == output_fd && fstat(input_fd, &status) == 0 && S_ISSOCK(status.st_mode);
+  // One descriptor that the system says nothing about is taken for what nearly all are: only a
+  // socket can be told to send no signal when the client has gone.
+  is_socket_ = input_fd == output_fd && (fstat(input_fd, &status) != 0 || S_ISSOCK(status.st_mode));
 }
 
 void Connection::start(uint64_t now) noexcept {
   phase_ = Phase::negotiating;
-  receiving_ = sending_ = parked_ = wants_room_ = draining_ = hung_up_ = false;
+  receiving_ = sending_ = parked_ = wants_room_ = wants_input_ = draining_ = hung_up_ = false;
   discard_output_ = retry_receive_ = retry_send_ = failure_counted_ = false;
   deadline_ = now + static_cast<uint64_t>(worker_->options().negotiation_time_max.count());
-  in_.reset(buffers_.receive);
-  out_.reset(buffers_.send);
-  negotiation_.emplace(worker_->options().exports, NegotiationLimits{});
+  // There is a block for each connection.
+  TUCK_CHECK(negotiation_.take_from(memory_->negotiating));
+  negotiation_.begin(worker_->options().exports, worker_->options().negotiation,
+                     static_cast<Admission*>(this));
+  const ConnectionBuffers buffers = negotiation_.buffers();
+  in_.reset(buffers.receive);
+  out_.reset(buffers.send);
   OutputBuffer greeting(out_.reserve(kGreetingBytes));
   Negotiation::greet(greeting);
   out_.commit(greeting.size);
@@ -71,15 +80,31 @@ void Connection::run() noexcept {
     finish_if_done();
     return;
   }
-  wants_room_ = false;
+  wants_room_ = wants_input_ = false;
   const Progress progress =
       phase_ == Phase::negotiating ? negotiate() : transmission_->run(in_, out_);
   send();
   react(progress);
 }
 
+// Asked by the negotiation. What is taken here is kept, whatever becomes of the client.
+bool Connection::admit() noexcept {
+  if (transmission_.there() || transmission_.take_from(memory_->transmitting)) return true;
+  worker_->counters().entries_refused.add(1);
+  worker_->log().write(spdlog::level::warn,
+                       "client {}: refused, the buffers for {} clients are all in use", number_,
+                       memory_->transmitting.blocks());
+  return false;
+}
+
 Progress Connection::negotiate() noexcept {
   for (;;) {
+    if (negotiation_->state() == Negotiation::State::transmission) {
+      // The answers are in the small block.
+      if (!out_.empty()) return Progress::needs_room;
+      begin_transmission();
+      return transmission_->run(in_, out_);
+    }
     const auto room = out_.reserve(Negotiation::kAnswerBytesMax);
     if (room.empty()) return Progress::needs_room;
     OutputBuffer answers(room);
@@ -90,8 +115,7 @@ Progress Connection::negotiate() noexcept {
         if (negotiation_->needs_room()) continue;
         return Progress::needs_input;
       case Negotiation::State::transmission:
-        begin_transmission();
-        return transmission_->run(in_, out_);
+        continue;
       case Negotiation::State::closed:
         return negotiation_->closed_in_order() ? Progress::disconnected : Progress::broken;
     }
@@ -100,11 +124,21 @@ Progress Connection::negotiate() noexcept {
 
 void Connection::begin_transmission() noexcept {
   const Negotiated& agreed = negotiation_->negotiated();
-  worker_->log().write(spdlog::level::info, "client {}: uses export \"{}\"{}", number_,
-                       agreed.export_->name, agreed.export_->read_only ? ", read-only" : "");
-  transmission_.emplace(agreed, ticket_, worker_->counters());
+  worker_->log().write(spdlog::level::info, "client {}: uses export \"{}\"{}{}", number_,
+                       agreed.export_->name, agreed.export_->read_only ? ", read-only" : "",
+                       PeerText(peer_).c_str());
+  transmission_.begin(agreed, ticket_, worker_->counters());
+  // What the client has sent behind GO moves with it.
+  const ConnectionBuffers buffers = transmission_.buffers();
+  const std::span<const std::byte> left = in_.bytes();
+  std::memcpy(buffers.receive.data(), left.data(), left.size());
+  const size_t left_bytes = left.size();
+  const uint64_t arrived = in_.arrived_ns(in_.size());
+  in_.reset(buffers.receive);
+  in_.received(left_bytes, arrived);
+  out_.reset(buffers.send);
   worker_->counters().connections_serving.add(1);
-  negotiation_.reset();
+  negotiation_.give_back_to(memory_->negotiating);
   phase_ = Phase::transmission;
   if (!draining_) deadline_ = 0;
 }
@@ -121,6 +155,10 @@ void Connection::react(Progress progress) noexcept {
         close_when_sent();
       } else {
         receive();
+        wants_input_ = true;
+        wanting_since_ = worker_->now();
+        suspected_ = false;
+        if (may_stall_in_request()) worker_->want_ticks();
       }
       break;
     case Progress::needs_room:
@@ -138,6 +176,9 @@ void Connection::react(Progress progress) noexcept {
       close_when_sent();
       break;
     case Progress::broken:
+      if (phase_ == Phase::negotiating && negotiation_->over_limits()) {
+        worker_->counters().negotiations_over_limits.add(1);
+      }
       blame(phase_ == Phase::negotiating ? negotiation_->close_reason() : transmission_->reason());
       close_when_sent();
       break;
@@ -166,6 +207,9 @@ void Connection::send() noexcept {
   const auto bytes = out_.to_send();
   if (bytes.empty()) return;
   sending_ = true;
+  sending_since_ = worker_->now();
+  suspected_ = false;
+  if (may_stall_replies()) worker_->want_ticks();
   worker_->submit_send(*this, output_fd_, is_socket_, bytes);
 }
 
@@ -227,8 +271,14 @@ void Connection::on_tick(uint64_t now) noexcept {
     retry_send_ = false;
     send();
   }
+  if (const char* reason = stalled(now)) {
+    blame(reason);
+    give_up();
+    return;
+  }
   if (deadline_ == 0 || now < deadline_) return;
   if (phase_ == Phase::negotiating && !draining_) {
+    worker_->counters().negotiations_timed_out.add(1);
     blame("took too long to negotiate");
   } else {
     count_failure();
@@ -247,6 +297,42 @@ void Connection::drain(uint64_t deadline) noexcept {
   } else if (receiving_) {
     worker_->cancel_receive(*this);
   }
+}
+
+// --- Clients that stop in the middle ---------------------------------------------------------
+
+// Some of a request is there, and nothing but the rest of it is missing.
+bool Connection::may_stall_in_request() const noexcept {
+  return phase_ == Phase::transmission && wants_input_ &&
+         worker_->options().stall.request.count() != 0 &&
+         (in_.size() != 0 || transmission_->inside_request());
+}
+
+bool Connection::may_stall_replies() const noexcept {
+  return phase_ == Phase::transmission && sending_ && worker_->options().stall.reply.count() != 0;
+}
+
+// Why the client is given up; nullptr: it is not. One tick is not enough to say so: where this
+// process itself was stopped for a while, what the client has sent meanwhile is taken in behind the
+// first tick.
+const char* Connection::stalled(uint64_t now) noexcept {
+  using std::chrono::nanoseconds;
+  const StallLimits& limits = worker_->options().stall;
+  const auto over = [now](uint64_t since, nanoseconds limit) {
+    return now - since >= static_cast<uint64_t>(limit.count());
+  };
+  const bool in_request = may_stall_in_request() && over(wanting_since_, limits.request);
+  const bool replies = may_stall_replies() && over(sending_since_, limits.reply);
+  if ((in_request || replies) && !std::exchange(suspected_, true)) return nullptr;
+  if (in_request) {
+    worker_->counters().stalled_requests.add(1);
+    return "it stopped in the middle of a request";
+  }
+  if (replies) {
+    worker_->counters().stalled_replies.add(1);
+    return "it does not take its replies";
+  }
+  return nullptr;
 }
 
 // --- The end ---------------------------------------------------------------------------------
@@ -313,8 +399,8 @@ void Connection::finish_if_done() noexcept {
   deadline_ = 0;
   retry_receive_ = retry_send_ = false;
   if (transmission_) worker_->counters().connections_serving.add(UINT64_MAX);
-  negotiation_.reset();
-  transmission_.reset();
+  negotiation_.give_back_to(memory_->negotiating);
+  transmission_.give_back_to(memory_->transmitting);
   phase_ = Phase::idle;
   worker_->log().write(spdlog::level::debug, "client {}: gone", number_);
   worker_->closed(*this);

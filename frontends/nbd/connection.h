@@ -8,22 +8,27 @@
 #include <optional>
 
 #include "frontends/nbd/buffers.h"
+#include "frontends/nbd/connection_memory.h"
 #include "frontends/nbd/negotiation.h"
+#include "frontends/nbd/peer.h"
 #include "frontends/nbd/transmission.h"
 
 namespace tuck::nbd {
 
 class Worker;
 
-class alignas(64) Connection {
+class alignas(64) Connection final : private Admission {
  public:
   Connection() noexcept;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  void set_buffers(const ConnectionBuffers& buffers) noexcept { buffers_ = buffers; }
-  // Before the worker sees it: the descriptors (owned from now on) and a number for the log.
-  void hand_over(Worker& worker, int input_fd, int output_fd, uint64_t number) noexcept;
+  // The memory outlives the connection.
+  void set_memory(ConnectionMemory& memory) noexcept { memory_ = &memory; }
+  // Before the worker sees it: the descriptors (owned from now on), a number for the log, and who
+  // the client is.
+  void hand_over(Worker& worker, int input_fd, int output_fd, uint64_t number,
+                 std::optional<Peer> peer) noexcept;
 
   // --- Called by the worker ------------------------------------------------------------------
   void start(uint64_t now) noexcept;
@@ -38,7 +43,10 @@ class alignas(64) Connection {
   // No more requests; finish by then.
   void drain(uint64_t deadline) noexcept;
   bool started() const noexcept { return phase_ != Phase::idle; }
-  bool wants_ticks() const noexcept { return deadline_ != 0 || retry_receive_ || retry_send_; }
+  bool wants_ticks() const noexcept {
+    return deadline_ != 0 || retry_receive_ || retry_send_ || may_stall_in_request() ||
+           may_stall_replies();
+  }
 
   // --- Links of the worker's lists -----------------------------------------------------------
   std::atomic<Connection*> next_in_inbox{nullptr};
@@ -57,12 +65,16 @@ class alignas(64) Connection {
 
   static void ticket_notified(engine::Ticket& ticket) noexcept;
 
+  bool admit() noexcept override;
   Progress negotiate() noexcept;
   void react(Progress progress) noexcept;
   void begin_transmission() noexcept;
   void receive() noexcept;
   void receive_ahead() noexcept;
   void send() noexcept;
+  bool may_stall_in_request() const noexcept;
+  bool may_stall_replies() const noexcept;
+  const char* stalled(uint64_t now) noexcept;
   void count_failure() noexcept;
   void blame(const char* reason) noexcept;
   void hung_up_or_lost(const char* how) noexcept;
@@ -72,19 +84,21 @@ class alignas(64) Connection {
   void finish_if_done() noexcept;
 
   Worker* worker_ = nullptr;
-  ConnectionBuffers buffers_;
+  ConnectionMemory* memory_ = nullptr;
   engine::Ticket ticket_;
 
   int input_fd_ = -1;
   int output_fd_ = -1;
   bool is_socket_ = false;
   uint64_t number_ = 0;
+  std::optional<Peer> peer_;
 
   Phase phase_ = Phase::idle;
   bool receiving_ = false;       // a receive is under way in the ring
   bool sending_ = false;         // a send is
   bool parked_ = false;          // the ticket has not come back yet; READs go on
   bool wants_room_ = false;      // goes on when something has been sent
+  bool wants_input_ = false;     // goes on when more has come
   bool draining_ = false;        // takes no more requests
   bool hung_up_ = false;         // the client sends no more
   bool discard_output_ = false;  // nothing more is sent
@@ -92,11 +106,15 @@ class alignas(64) Connection {
   bool retry_receive_ = false;  // not possible now: again at the next tick
   bool retry_send_ = false;
   uint64_t deadline_ = 0;  // of negotiating or closing; 0: none
+  // Since then not one byte has come, or gone: valid while wants_input_, or sending_.
+  uint64_t wanting_since_ = 0;
+  uint64_t sending_since_ = 0;
+  bool suspected_ = false;  // it was found over a limit, at one tick
 
   ReceiveBuffer in_;
   SendBuffers out_;
-  std::optional<Negotiation> negotiation_;
-  std::optional<Transmission> transmission_;
+  NegotiationPlace negotiation_;
+  TransmissionPlace transmission_;
 };
 
 }  // namespace tuck::nbd

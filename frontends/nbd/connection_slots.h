@@ -1,12 +1,12 @@
-// The places for connections, with their buffers; all made at start.
+// The places for connections, and the memory they work in; all made at start.
 #pragma once
 
 #include <memory>
 #include <vector>
 
 #include "base/base.h"
-#include "frontends/nbd/buffers.h"
 #include "frontends/nbd/connection.h"
+#include "frontends/nbd/connection_memory.h"
 
 namespace tuck::nbd {
 
@@ -14,18 +14,19 @@ class ConnectionSlots {
  public:
   ConnectionSlots() noexcept = default;
 
-  Status allocate(size_t count) {
-    if (Status error = buffers_.map(count)) return error;
+  // in_flight_bytes_max: 0, or what ConnectionMemory is to have for clients in transmission.
+  Status allocate(size_t count, uint64_t in_flight_bytes_max) {
+    if (Status error = memory_.map(count, in_flight_bytes_max)) return error;
     connections_ = std::make_unique<Connection[]>(count);
     const MutexLock lock(mutex_);
     free_.reserve(count);
     for (size_t i = count; i-- > 0;) {
-      connections_[i].set_buffers(buffers_.at(i));
+      connections_[i].set_memory(memory_);
       free_.push_back(&connections_[i]);
     }
     return std::nullopt;
   }
-  // nullptr: all are in use. The one used last comes first: its memory is there already.
+  // nullptr: all are in use.
   Connection* take() noexcept {
     const MutexLock lock(mutex_);
     if (free_.empty()) return nullptr;
@@ -37,9 +38,10 @@ class ConnectionSlots {
     const MutexLock lock(mutex_);
     free_.push_back(&connection);
   }
+  const ConnectionMemory& memory() const noexcept { return memory_; }
 
  private:
-  BufferPool buffers_;
+  ConnectionMemory memory_;
   std::unique_ptr<Connection[]> connections_;
   Mutex mutex_{LockRank::server};
   std::vector<Connection*> free_ TUCK_GUARDED_BY(mutex_);

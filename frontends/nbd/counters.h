@@ -63,9 +63,14 @@ struct OperationCounters {
 
 struct alignas(64) WorkerCounters {
   std::array<OperationCounters, kOperations> operations;
+  Counter entries_refused;
   Counter negotiations_failed;
+  Counter negotiations_timed_out;
+  Counter negotiations_over_limits;
   Counter connections_serving;  // now
   Counter connections_broken;
+  Counter stalled_requests;
+  Counter stalled_replies;
   Counter requests_pending;
 };
 

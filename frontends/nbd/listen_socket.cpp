@@ -125,6 +125,7 @@ Status check_tcp_host(const std::string& host) {
 
 ListenSocket::ListenSocket(ListenSocket&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
+      is_unix_(other.is_unix_),
       uri_(std::move(other.uri_)),
       path_(std::exchange(other.path_, {})),
       device_(other.device_),
@@ -223,7 +224,8 @@ Status ListenSocket::listen_and_name() {
     return failed("cannot tell a socket's address");
   }
   char text[INET6_ADDRSTRLEN] = {};
-  if (storage.ss_family == AF_UNIX) {
+  is_unix_ = storage.ss_family == AF_UNIX;
+  if (is_unix_) {
     const auto* address = reinterpret_cast<const sockaddr_un*>(&storage);
     uri_ = "nbd+unix:///?socket=" + escaped(address->sun_path);
   } else if (storage.ss_family == AF_INET) {

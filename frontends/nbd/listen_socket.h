@@ -21,6 +21,8 @@ class ListenSocket {
   ~ListenSocket();
 
   int fd() const noexcept { return fd_; }
+  // The system knows who connects.
+  bool is_unix() const noexcept { return is_unix_; }
   // As NBD clients take it.
   const std::string& uri() const noexcept { return uri_; }
 
@@ -32,6 +34,7 @@ class ListenSocket {
   Status listen_and_name();
 
   int fd_ = -1;
+  bool is_unix_ = false;
   std::string uri_;
   std::string path_;  // that we made; "" if none
   dev_t device_ = 0;

@@ -25,8 +25,9 @@ constexpr bool has_data(Option option) noexcept {
 
 }  // namespace
 
-Negotiation::Negotiation(std::span<const Export> exports, NegotiationLimits limits) noexcept
-    : exports_(exports), limits_(limits) {
+Negotiation::Negotiation(std::span<const Export> exports, NegotiationLimits limits,
+                         Admission* admission) noexcept
+    : exports_(exports), limits_(limits), admission_(admission) {
   TUCK_CHECK(!exports_.empty());
   bytes_seen_ = kClientFlagsBytes;
 }
@@ -106,10 +107,16 @@ void Negotiation::take_option_header() noexcept {
   option_bytes_ = load32(buffer_.data() + 12);
   gathered_ = 0;
 
-  if (++options_seen_ > limits_.options_max) return close("too many options");
-  if (option_bytes_ > limits_.option_bytes_max) return close("an option with too much data");
+  if (++options_seen_ > limits_.options_max) {
+    return close_over_limits("too many options");
+  }
+  if (option_bytes_ > limits_.option_bytes_max) {
+    return close_over_limits("an option with too much data");
+  }
   bytes_seen_ += kOptionHeaderBytes + option_bytes_;
-  if (bytes_seen_ > limits_.bytes_max) return close("too much data before transmission");
+  if (bytes_seen_ > limits_.bytes_max) {
+    return close_over_limits("too much data before transmission");
+  }
   if (!fixed_newstyle_ && option_ != Option::export_name && option_ != Option::abort) {
     return close("an option that needs fixed newstyle, which the client did not choose");
   }
@@ -133,6 +140,11 @@ void Negotiation::next_option() noexcept {
 void Negotiation::close(const char* reason) noexcept {
   state_ = State::closed;
   close_reason_ = reason;
+}
+
+void Negotiation::close_over_limits(const char* reason) noexcept {
+  over_limits_ = true;
+  close(reason);
 }
 
 const Export* Negotiation::find(std::string_view name) const noexcept {

@@ -33,11 +33,14 @@ struct Negotiated {
   uint16_t transmission_flags = 0;
 };
 
-// How much a client may say before transmission. Above any of them the connection is closed.
-struct NegotiationLimits {
-  uint32_t options_max = 64;
-  uint32_t option_bytes_max = 128u << 10;  // the data of one option; more closes the connection
-  uint64_t bytes_max = 1u << 20;           // everything
+// Asked when a client is about to enter transmission. Refused, GO gets an error and the client may
+// ask again; EXPORT_NAME, which has no errors, closes.
+class Admission {
+ public:
+  virtual bool admit() noexcept = 0;
+
+ protected:
+  ~Admission() = default;
 };
 
 class Negotiation {
@@ -50,7 +53,9 @@ class Negotiation {
       5 * kOptionReplyHeaderBytes + 12 + 14 + 2 * (2 + kStringBytesMax);
 
   // The exports (at least one; names of at most kStringBytesMax bytes) outlive this object.
-  Negotiation(std::span<const Export> exports, NegotiationLimits limits) noexcept;
+  // So does the admission; nullptr lets everybody in.
+  Negotiation(std::span<const Export> exports, NegotiationLimits limits,
+              Admission* admission = nullptr) noexcept;
 
   // What the server sends first: kGreetingBytes.
   static void greet(OutputBuffer& out) noexcept;
@@ -67,6 +72,8 @@ class Negotiation {
   // was thrown out.
   const char* close_reason() const noexcept { return close_reason_; }
   bool closed_in_order() const noexcept { return closed_in_order_; }
+  // Closed for saying more than NegotiationLimits.
+  bool over_limits() const noexcept { return over_limits_; }
   // Only in State::transmission.
   const Negotiated& negotiated() const noexcept { return negotiated_; }
 
@@ -92,6 +99,8 @@ class Negotiation {
   void take_option_header() noexcept;
   void next_option() noexcept;
   void close(const char* reason) noexcept;
+  void close_over_limits(const char* reason) noexcept;
+  bool admit() noexcept { return admission_ == nullptr || admission_->admit(); }
   const Export* find(std::string_view name) const noexcept;
   uint16_t transmission_flags(const Export& chosen) const noexcept;
   void enter_transmission(const Export& chosen, bool by_default_name) noexcept;
@@ -108,10 +117,12 @@ class Negotiation {
 
   std::span<const Export> exports_;
   NegotiationLimits limits_;
+  Admission* const admission_;
   State state_ = State::running;
   Phase phase_ = Phase::client_flags;
   bool needs_room_ = false;
   bool closed_in_order_ = false;
+  bool over_limits_ = false;
   const char* close_reason_ = "";
 
   bool fixed_newstyle_ = false;

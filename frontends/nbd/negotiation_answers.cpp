@@ -15,6 +15,7 @@ constexpr std::string_view kUnknownExport = "there is no export of this name";
 constexpr std::string_view kTooBig = "the option has more data than this server takes";
 constexpr std::string_view kNeedsStructured = "negotiate structured replies first";
 constexpr std::string_view kNoTls = "this server has no TLS";
+constexpr std::string_view kFull = "the server has as many clients as it has buffers for";
 constexpr std::string_view kUnsupported = "this server does not know the option";
 
 void put_header(OutputBuffer& out, Option option, OptionReply type, size_t bytes) noexcept {
@@ -77,6 +78,7 @@ void Negotiation::answer_without_data(OutputBuffer& out) noexcept {
     case Option::go:
       return refuse(out, OptionReply::error_too_big, kTooBig);
     case Option::start_tls:
+      if (option_bytes_ > 0) return refuse(out, OptionReply::error_invalid, kNoDataAllowed);
       return refuse(out, OptionReply::error_unsupported, kNoTls);
     default:
       return refuse(out, OptionReply::error_unsupported, kUnsupported);
@@ -101,6 +103,7 @@ void Negotiation::answer_data(OutputBuffer& out) noexcept {
 void Negotiation::answer_export_name(std::string_view name, OutputBuffer& out) noexcept {
   const Export* chosen = find(name);
   if (chosen == nullptr) return close("an export name that is not served");
+  if (!admit()) return close("there are no buffers for one more client");
   enter_transmission(*chosen, name.empty());
   out.put64(negotiated_.size_bytes);
   out.put16(negotiated_.transmission_flags);
@@ -112,6 +115,7 @@ void Negotiation::answer_info_or_go(std::span<const std::byte> data, OutputBuffe
   if (!request) return refuse(out, OptionReply::error_invalid, kMalformed);
   const Export* chosen = find(request->name);
   if (chosen == nullptr) return refuse(out, OptionReply::error_unknown, kUnknownExport);
+  if (option_ == Option::go && !admit()) return refuse(out, OptionReply::error_policy, kFull);
 
   put_header(out, option_, OptionReply::info, 12);
   out.put16(static_cast<uint16_t>(InfoType::export_));

@@ -52,7 +52,8 @@ class MakeBlocking {
     flags_ = fcntl(fd, F_GETFL);
     if (flags_ < 0 || (flags_ & O_NONBLOCK) == 0) return;
     duplicate_ = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    fcntl(fd, F_SETFL, flags_ & ~O_NONBLOCK);
+    // What could not be put back is left as it is: then the connection tries again now and then.
+    if (duplicate_ >= 0) fcntl(fd, F_SETFL, flags_ & ~O_NONBLOCK);
   }
   ~MakeBlocking() {
     if (duplicate_ < 0) return;
@@ -71,7 +72,7 @@ class MakeBlocking {
 Status serve(const ServerOptions& options, int input_fd, int output_fd) {
   ClientLog log;
   ConnectionSlots slots;
-  if (Status error = slots.allocate(1)) return error;
+  if (Status error = slots.allocate(1, options.in_flight_bytes_max)) return error;
   WorkerOptions worker_options = worker_options_of(options, log);
   worker_options.connections_max = 1;
   Worker* itself = nullptr;
@@ -85,7 +86,7 @@ Status serve(const ServerOptions& options, int input_fd, int output_fd) {
   const MakeBlocking blocking_output(output_fd);
   Connection* connection = slots.take();
   worker.expect_one();
-  connection->hand_over(worker, input_fd, output_fd, 1);
+  connection->hand_over(worker, input_fd, output_fd, 1, std::nullopt);
   worker.post(*connection);
   worker.run();
   return std::nullopt;
@@ -96,8 +97,10 @@ Status serve(const ServerOptions& options, int input_fd, int output_fd) {
 Status Server::serve_one(ServerOptions options, int input_fd, int output_fd) {
   const HoldBackSigpipe no_sigpipe;
   options.listen.clear();
-  Status error = check_options(options);
-  if (!error) error = serve(options, input_fd, output_fd);
+  const Status error = or_no_memory("the server", [&] {
+    Status wrong = check_options(options);
+    return wrong ? wrong : serve(options, input_fd, output_fd);
+  });
   if (error) {
     close(input_fd);
     if (output_fd != input_fd) close(output_fd);

@@ -14,8 +14,10 @@ namespace tuck::nbd {
 
 namespace {
 
-// Receive, send, and the cancellation of each.
-constexpr unsigned kOperationsAConnection = 4;
+// What a connection may have prepared between two submissions that succeed: a receive and a send;
+// the receive called back when the server stops, when the connection is to close, and when it gives
+// up; the send called back when it gives up.
+constexpr unsigned kOperationsAConnection = 6;
 // After this many polls in a row that found nothing the worker sleeps at once, until a sleep turns
 // out to have been shorter than a poll.
 constexpr unsigned kUselessPollsMax = 8;
@@ -28,7 +30,11 @@ static_assert(alignof(Connection) > kEventBits);
 }  // namespace
 
 Worker::Worker(WorkerOptions options) : options_(std::move(options)) {
-  const auto tick = std::clamp(options_.negotiation_time_max / 4, kTickMin, kTickMax);
+  std::chrono::nanoseconds shortest = options_.negotiation_time_max;
+  for (const std::chrono::nanoseconds limit : {options_.stall.request, options_.stall.reply}) {
+    if (limit.count() != 0) shortest = std::min(shortest, limit);
+  }
+  const auto tick = std::clamp(shortest / 4, kTickMin, kTickMax);
   tick_time_.tv_nsec = tick.count();
 }
 
@@ -54,8 +60,11 @@ void Worker::post(Connection& connection) noexcept {
     // Release: what the poster wrote to the connection is there when the worker takes it.
   } while (!inbox_.compare_exchange_weak(head, &connection, std::memory_order_release,
                                          std::memory_order_relaxed));
-  // Whoever found the inbox empty wakes the worker; the others have been woken for already.
-  if (head == nullptr) write_wake();
+  // Whoever found the inbox empty wakes the worker; the others have been woken for already, unless
+  // that failed.
+  if (head == nullptr || wake_lost_.load(std::memory_order_relaxed)) {
+    wake_lost_.store(!write_wake(), std::memory_order_relaxed);
+  }
   // Release: pairs with the end of run(). The last touch of this object.
   posting_.fetch_sub(1, std::memory_order_release);
 }
@@ -63,13 +72,19 @@ void Worker::post(Connection& connection) noexcept {
 void Worker::stop(std::chrono::nanoseconds grace) noexcept {
   grace_ns_.store(grace.count(), std::memory_order_relaxed);
   stop_asked_.store(true, std::memory_order_release);
-  write_wake();
+  // There is no other way to tell it.
+  while (wake_fd_ >= 0 && !write_wake())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-void Worker::write_wake() noexcept {
+// No kernel is known to refuse this but for a signal; one that does for a moment is asked again.
+bool Worker::write_wake() noexcept {
+  constexpr int kAttempts = 8;
   const uint64_t one = 1;
-  while (write(wake_fd_, &one, sizeof one) < 0 && errno == EINTR) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    if (write(wake_fd_, &one, sizeof one) == sizeof one) return true;
   }
+  return false;
 }
 
 // --- The loop --------------------------------------------------------------------------------

@@ -20,6 +20,8 @@ struct WorkerOptions {
   std::span<const Export> exports;
   unsigned connections_max = 0;
   std::chrono::nanoseconds negotiation_time_max{};
+  NegotiationLimits negotiation;
+  StallLimits stall;
   std::chrono::nanoseconds poll_time{};
   ClientLog* log = nullptr;
   // Takes a connection back when its client is gone. Called by the worker.
@@ -80,7 +82,8 @@ class Worker {
   void run_ready() noexcept;
   void wait() noexcept;
   bool poll() noexcept;
-  void write_wake() noexcept;
+  // Whether it worked.
+  bool write_wake() noexcept;
 
   WorkerOptions options_;
   Ring ring_;
@@ -94,6 +97,8 @@ class Worker {
   std::atomic<unsigned> posting_{0};
   std::atomic<unsigned> load_{0};
   std::atomic<bool> stop_asked_{false};
+  // The worker was not woken for what is in the inbox: the next one who posts tries again.
+  std::atomic<bool> wake_lost_{false};
   std::atomic<int64_t> grace_ns_{0};
 
   // The loop's own.

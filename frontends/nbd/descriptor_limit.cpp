@@ -1,0 +1,51 @@
+#include "frontends/nbd/descriptor_limit.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+namespace tuck::nbd {
+
+namespace {
+
+// Where /proc is not to be had: standard streams, libraries, a cold tier.
+constexpr uint64_t kAssumedOpen = 64;
+
+uint64_t open_now() {
+  std::error_code error;
+  const std::filesystem::directory_iterator open("/proc/self/fd", error);
+  if (error) return kAssumedOpen;
+  return static_cast<uint64_t>(std::distance(begin(open), end(open)));
+}
+
+}  // namespace
+
+Status make_room_for_descriptors(uint64_t more) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    return Error{Errc::invalid,
+                 fmt::format("cannot tell the limit of open files: {}", std::strerror(errno))};
+  }
+  const uint64_t needed = open_now() + more;
+  if (needed <= limit.rlim_cur) return std::nullopt;
+  if (needed > limit.rlim_max) {
+    return Error{
+        Errc::invalid,
+        fmt::format("so many connections need {} open files, and this process may have {}: "
+                    "lower the number of connections, or raise the hard limit (ulimit -Hn, "
+                    "LimitNOFILE= of a systemd service)",
+                    needed, limit.rlim_max)};
+  }
+  limit.rlim_cur = needed;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    return Error{Errc::invalid, fmt::format("cannot raise the limit of open files to {}: {}",
+                                            needed, std::strerror(errno))};
+  }
+  return std::nullopt;
+}
+
+}  // namespace tuck::nbd
