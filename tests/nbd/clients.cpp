@@ -84,14 +84,24 @@ Bytes Client::must_read(uint64_t offset, size_t bytes, uint32_t flags) {
 
 // --- A bare socket ---------------------------------------------------------------------------
 
-RawClient::RawClient(const std::string& socket_path) : fd_(socket(AF_UNIX, SOCK_STREAM, 0)) {
+int connected(const std::string& socket_path) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::strncpy(address.sun_path, socket_path.c_str(), sizeof address.sun_path - 1);
-  if (::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+  if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return fd;
+  close(fd);
+  return -1;
+}
+
+RawClient::RawClient(const std::string& socket_path) : fd_(connected(socket_path)) {
+  if (fd_ < 0) {
     std::perror("connect");
     std::exit(1);
   }
+  // A server that says nothing where it should fails the test rather than hang it.
+  const timeval patience{60, 0};
+  setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
 
 RawClient::~RawClient() {
@@ -131,14 +141,21 @@ std::string RawClient::receive(size_t bytes) {
 }
 
 bool RawClient::closed_by_server() {
-  timeval patience{60, 0};
-  setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   for (;;) {
     char thrown_away[4096];
     const ssize_t got = recv(fd_, thrown_away, sizeof thrown_away, 0);
     if (got == 0) return true;
     if (got < 0 && errno != EINTR) return errno == ECONNRESET;
   }
+}
+
+bool RawClient::closed_without_a_word() {
+  char byte = 0;
+  ssize_t got = 0;
+  do {
+    got = recv(fd_, &byte, 1, 0);
+  } while (got < 0 && errno == EINTR);
+  return got == 0 || (got < 0 && errno == ECONNRESET);
 }
 
 std::string hello_and_go() {

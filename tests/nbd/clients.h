@@ -70,6 +70,8 @@ class RawClient {
   std::string receive(size_t bytes);
   // The server sends no more (whatever it sent before is thrown away).
   bool closed_by_server();
+  // The same, and nothing was on its way either.
+  bool closed_without_a_word();
   void hang_up();
   void send_no_more();
   // Says hello and GO for the default export; simple replies. False: it did not work.
@@ -78,6 +80,9 @@ class RawClient {
  private:
   int fd_;
 };
+
+// A socket that is connected to this path, or -1.
+int connected(const std::string& socket_path);
 
 // What begins every session that goes as far as transmission.
 std::string hello_and_go();

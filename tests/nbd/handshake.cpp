@@ -31,6 +31,8 @@ const char* type_name(nbd::OptionReply type) {
       return "META";
     case nbd::OptionReply::error_unsupported:
       return "UNSUP";
+    case nbd::OptionReply::error_policy:
+      return "POLICY";
     case nbd::OptionReply::error_invalid:
       return "INVALID";
     case nbd::OptionReply::error_unknown:
