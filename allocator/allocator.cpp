@@ -26,20 +26,18 @@ FrameArena::Options arena_options(const AllocatorOptions& options) {
 
 // --- Making and ending ---------------------------------------------------------------------------
 
-Allocator::Impl::Impl(const AllocatorOptions& o, std::byte* pool, ReservedArray<Block> blocks,
-                      ReservedArray<PageMapWord> page_map, ReservedArray<Zspage> table) noexcept
+Allocator::Impl::Impl(const AllocatorOptions& o, ReservedArray<std::byte> frames,
+                      ReservedArray<Block> blocks, ReservedArray<PageMapWord> page_map,
+                      ReservedArray<Zspage> table) noexcept
     : options(o),
-      base(pool),
-      arena(*o.memory, pool, std::move(blocks), std::move(page_map), arena_options(o)),
+      pool(std::move(frames)),
+      base(pool.bytes()),
+      arena(*o.memory, base, std::move(blocks), std::move(page_map), arena_options(o)),
       zspages(std::move(table), static_cast<uint32_t>(whole_frames(o.address_space_bytes))) {
   for (ClassState& state : states) {
     MutexLock guard(state.lock);
     state.head.fill(kNoZspage);
   }
-}
-
-Allocator::Impl::~Impl() {
-  options.memory->unreserve(base, options.address_space_bytes);
 }
 
 Allocator::Allocator(std::unique_ptr<Impl> impl) noexcept
@@ -61,10 +59,11 @@ Result<std::unique_ptr<Allocator>, Error> Allocator::create(const AllocatorOptio
   if (!page_map) return page_map.error();
   auto zspages = ReservedArray<Zspage>::create(*options.memory, frames, "zspage descriptors");
   if (!zspages) return zspages.error();
-  auto pool = options.memory->reserve(options.address_space_bytes, "the pool");
+  auto pool =
+      ReservedArray<std::byte>::create(*options.memory, options.address_space_bytes, "the pool");
   if (!pool) return pool.error();
   return std::unique_ptr<Allocator>(new Allocator(std::make_unique<Impl>(
-      options, *pool, std::move(*blocks), std::move(*page_map), std::move(*zspages))));
+      options, std::move(*pool), std::move(*blocks), std::move(*page_map), std::move(*zspages))));
 }
 
 // --- Zspages of a class --------------------------------------------------------------------------

@@ -29,9 +29,8 @@ struct alignas(64) ClassState {
 };
 
 struct Allocator::Impl {
-  Impl(const AllocatorOptions& options, std::byte* pool, ReservedArray<Block> blocks,
+  Impl(const AllocatorOptions& options, ReservedArray<std::byte> pool, ReservedArray<Block> blocks,
        ReservedArray<PageMapWord> page_map, ReservedArray<Zspage> zspages) noexcept;
-  ~Impl();
 
   Result<uint64_t> allocate(uint32_t payload_bytes, Owner owner) noexcept;
   void free(std::span<const Object> objects) noexcept;
@@ -57,6 +56,7 @@ struct Allocator::Impl {
 
   // Constant after construction.
   const AllocatorOptions options;
+  const ReservedArray<std::byte> pool;
   std::byte* const base;
   const SizeClasses classes;
   // Synchronise themselves.

@@ -4,9 +4,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <string>
 
-#include "base/check.h"
 #include "base/units.h"
 
 // Linux 5.14; the constant is newer than some systems' headers.
@@ -20,43 +20,67 @@
 
 namespace tuck {
 
+namespace {
+
+// The kernel's answer to a request that came at a bad moment: asked again, but not for ever.
+constexpr int kAttempts = 100;
+
+Error cannot_reserve(size_t bytes, const char* purpose, int error) noexcept {
+  try {
+    return Error{Errc::no_space,
+                 "cannot reserve " + format_size_rounded(bytes) + " of address space for " +
+                     purpose + " (" + std::strerror(error) +
+                     "): lower the sizes, or raise ulimit -v or vm.overcommit_memory"};
+  } catch (const std::bad_alloc&) {
+    return no_memory_for(purpose);
+  }
+}
+
+// Whether the kernel took the frames.
+bool drop_frames(std::byte* at, size_t bytes) noexcept {
+  int advice = MADV_DONTNEED;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    if (::madvise(at, bytes, advice) == 0) return true;
+    // EINVAL: the memory is locked (mlockall), which wants the other word.
+    if (errno == EINVAL) advice = MADV_DONTNEED_LOCKED;
+  }
+  return false;
+}
+
+}  // namespace
+
 Result<std::byte*, Error> AnonymousMemorySource::reserve(size_t bytes,
                                                          const char* purpose) noexcept {
   void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (at == MAP_FAILED) {
-    return Error{Errc::no_space,
-                 "cannot reserve " + format_size_rounded(bytes) + " of address space for " +
-                     purpose + " (" + std::strerror(errno) +
-                     "): lower the sizes, or raise ulimit -v or vm.overcommit_memory"};
-  }
+  if (at == MAP_FAILED) return cannot_reserve(bytes, purpose, errno);
   // Refused only by kernels without huge pages, where it changes nothing.
   static_cast<void>(::madvise(at, bytes, MADV_NOHUGEPAGE));
   return static_cast<std::byte*>(at);
 }
 
 void AnonymousMemorySource::unreserve(std::byte* at, size_t bytes) noexcept {
-  TUCK_CHECK(::munmap(at, bytes) == 0);
+  if (::munmap(at, bytes) == 0) return;
+  // A process with as many mappings as it may have cannot cut one in two. The addresses are lost,
+  // the frames are not.
+  static_cast<void>(drop_frames(at, bytes));
 }
 
 Errc AnonymousMemorySource::populate(std::byte* at, size_t bytes) noexcept {
-  for (;;) {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (::madvise(at, bytes, MADV_POPULATE_WRITE) == 0) return Errc::ok;
-    if (errno == EINTR || errno == EAGAIN) continue;
-    // A part may have been populated: back to nothing, so that the caller's count stays exact.
-    release(at, bytes);
-    return Errc::no_space;
+    if (errno != EINTR && errno != EAGAIN) break;
   }
+  // A part may have been populated: back to nothing, so that the caller's count stays exact.
+  static_cast<void>(drop_frames(at, bytes));
+  return Errc::no_space;
 }
 
 void AnonymousMemorySource::release(std::byte* at, size_t bytes) noexcept {
-  int advice = MADV_DONTNEED;
-  while (::madvise(at, bytes, advice) != 0) {
-    if (errno == EAGAIN || errno == EINTR) continue;
-    // EINVAL: the memory is locked (mlockall), which wants the other word.
-    TUCK_CHECK(errno == EINVAL && advice == MADV_DONTNEED);
-    advice = MADV_DONTNEED_LOCKED;
-  }
+  if (drop_frames(at, bytes)) return;
+  // No kernel is known to refuse for good. One that does gets no frames back, and the range reads
+  // as zeroes all the same.
+  std::memset(at, 0, bytes);
 }
 
 }  // namespace tuck

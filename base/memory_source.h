@@ -46,7 +46,7 @@ template <class T>
 class ReservedArray {
  public:
   static Result<ReservedArray, Error> create(MemorySource& source, size_t count,
-                                             const char* purpose) noexcept {
+                                             const char* purpose) {
     const size_t bytes = (count * sizeof(T) + kGrain - 1) / kGrain * kGrain;
     auto at = source.reserve(bytes, purpose);
     if (!at) return at.error();

@@ -24,4 +24,31 @@ const char* name_of(Errc code) noexcept {
   return "unknown";
 }
 
+namespace {
+
+// Short enough for a std::string to hold it without allocating.
+constexpr const char* kNoMemory = "out of memory";
+static_assert(std::char_traits<char>::length(kNoMemory) <= 15);
+
+}  // namespace
+
+Error no_memory_for(const char* what) noexcept {
+  try {
+    return Error{Errc::no_space,
+                 std::string("no memory for ") + what + ": free some, or lower the sizes"};
+  } catch (const std::bad_alloc&) {
+    return Error{Errc::no_space, kNoMemory};
+  }
+}
+
+Error no_thread_for(const char* what, const std::system_error& failure) noexcept {
+  try {
+    return Error{Errc::no_space, std::string("cannot start a thread for ") + what + " (" +
+                                     failure.code().message() +
+                                     "): raise the limit of processes (ulimit -u)"};
+  } catch (const std::bad_alloc&) {
+    return Error{Errc::no_space, kNoMemory};
+  }
+}
+
 }  // namespace tuck

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace tuck {
@@ -52,5 +54,24 @@ class [[nodiscard]] Result {
 
 // Success without a value, or a sentence about what went wrong.
 using Status = std::optional<Error>;
+
+// no_space, with a message that says what there was no memory for, or a shorter one where there is
+// none for that either.
+Error no_memory_for(const char* what) noexcept;
+Error no_thread_for(const char* what, const std::system_error& failure) noexcept;
+
+// What f returns (a Result or a Status), or no_space where the standard library had no memory or no
+// thread to give: it says so by exception, and no exception crosses a façade. what is a constant
+// text for the message: "the server".
+template <class F>
+auto or_no_memory(const char* what, F&& f) noexcept -> decltype(f()) {
+  try {
+    return std::forward<F>(f)();
+  } catch (const std::bad_alloc&) {
+    return no_memory_for(what);
+  } catch (const std::system_error& failure) {
+    return no_thread_for(what, failure);
+  }
+}
 
 }  // namespace tuck

@@ -1,9 +1,9 @@
 #include "engine/engine.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <system_error>
 
 #include "engine/engine_impl.h"
 
@@ -51,14 +51,9 @@ EngineImpl::EngineImpl(const EngineOptions& options, std::unique_ptr<allocator::
 
 Status EngineImpl::start_background() {
   if (!options_.background_thread) return {};
-  // The one call here that reports by exception.
-  try {
-    thread_ = std::thread([this] { background(); });
-  } catch (const std::system_error& failure) {
-    return Error{Errc::no_space, std::string("cannot start the background thread (") +
-                                     failure.what() +
-                                     "): raise the limit of processes (ulimit -u)"};
-  }
+  thread_ = std::thread([this] { background(); });
+  // For whoever looks at the process from outside; nothing depends on it.
+  static_cast<void>(::pthread_setname_np(thread_.native_handle(), "tuck-background"));
   return {};
 }
 
@@ -117,19 +112,21 @@ Engine::Engine(std::unique_ptr<EngineImpl> impl) noexcept : impl_(std::move(impl
 Engine::~Engine() = default;
 
 Result<std::unique_ptr<Engine>, Error> Engine::create(const EngineOptions& options) {
-  auto impl = EngineImpl::create(options);
-  if (!impl) return impl.error();
-  return std::unique_ptr<Engine>(new Engine(std::move(*impl)));
+  return or_no_memory("the engine", [&]() -> Result<std::unique_ptr<Engine>, Error> {
+    auto impl = EngineImpl::create(options);
+    if (!impl) return impl.error();
+    return std::unique_ptr<Engine>(new Engine(std::move(*impl)));
+  });
 }
 
 Result<AreaId, Error> Engine::add_area(const AreaOptions& options) {
-  return impl_->add_area(options);
+  return or_no_memory("an area", [&] { return impl_->add_area(options); });
 }
 Status Engine::remove_area(AreaId area) {
-  return impl_->remove_area(area);
+  return or_no_memory("an error message", [&] { return impl_->remove_area(area); });
 }
 Status Engine::set_codec(AreaId area, CodecSetting codec) {
-  return impl_->set_codec(area, codec);
+  return or_no_memory("a codec", [&] { return impl_->set_codec(area, codec); });
 }
 
 RunResult Engine::store(AreaId area, SlotIndex slot, uint32_t pages, const std::byte* data,
@@ -161,8 +158,14 @@ RunResult Engine::store_if(const Pin& pin, AreaId area, SlotIndex slot, uint32_t
   return impl_->store_if(*pin.state_, area, slot, pages, data, seen, ticket);
 }
 
-Stats Engine::stats() const {
-  return impl_->stats();
+Stats Engine::stats() const noexcept {
+  try {
+    return impl_->stats();
+  } catch (const std::bad_alloc&) {
+    Stats none;
+    none.complete = false;
+    return none;
+  }
 }
 bool Engine::fetch_room() noexcept {
   return impl_->fetch_room();

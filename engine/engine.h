@@ -178,7 +178,7 @@ class Engine {
                      const std::byte* data, const Entry* seen, Ticket* ticket = nullptr) noexcept;
 
   // --- Housekeeping ----------------------------------------------------------------------------
-  Stats stats() const;
+  Stats stats() const noexcept;
   // For a store_if() that was refused with no_space, after its pin has ended: frees what is
   // retired, and brings ready frames together. Whether it is worth trying once more. store() does
   // it by itself. No pin may be held.

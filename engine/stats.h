@@ -44,6 +44,8 @@ struct AreaStats {
 };
 
 struct Stats {
+  // False: there was no memory for the figures, and nothing is filled in.
+  bool complete = true;
   ContentStats content;
   OperationStats operations;
   std::vector<AreaStats> areas;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace tuck::nbd {
 
@@ -58,11 +60,18 @@ io_uring_sqe* Ring::prepare() noexcept {
 // Errors (EINTR, EAGAIN, EBUSY while completions wait to be taken) leave the operations in the
 // queue; the next call submits them.
 void Ring::submit_and_wait() noexcept {
-  static_cast<void>(io_uring_submit_and_wait(&ring_, 1));
+  pause_after(io_uring_submit_and_wait(&ring_, 1));
 }
 
 void Ring::submit_and_collect() noexcept {
-  static_cast<void>(io_uring_submit_and_get_events(&ring_));
+  pause_after(io_uring_submit_and_get_events(&ring_));
+}
+
+void Ring::pause_after(int result) noexcept {
+  if (result >= 0 || result == -EINTR || has_completions()) return;
+  // The kernel has no memory for an operation. Asking again at once would only take the processor
+  // from whoever is to free some.
+  std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 }  // namespace tuck::nbd

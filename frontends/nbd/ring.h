@@ -22,7 +22,8 @@ class Ring {
 
   // An operation to fill in; submitted by the next submit_…().
   io_uring_sqe* prepare() noexcept;
-  // One system call: submits, and comes back when at least one completion is there.
+  // One system call: submits, and comes back when at least one completion is there, or after a
+  // moment where the kernel could not.
   void submit_and_wait() noexcept;
   // Submits, collects what has completed, does not wait.
   void submit_and_collect() noexcept;
@@ -41,6 +42,8 @@ class Ring {
   }
 
  private:
+  void pause_after(int result) noexcept;
+
   io_uring ring_{};
   bool open_ = false;
 };
