@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <utility>
 
 namespace tuck::test {
 
@@ -110,8 +110,9 @@ std::string OwnedBytes::step(Disk& disk, Random& random) {
     case 0:
     case 1: {
       const auto out = std::span(scratch_).first(bytes);
-      if (auto wrong = disk.read(offset, out); !wrong.empty()) return "a read failed: " + wrong;
-      return compare(offset, out, part);
+      const std::string wrong = disk.read(offset, out);
+      if (disk.lost()) return {};
+      return wrong.empty() ? compare(offset, out, part) : "a read failed: " + wrong;
     }
     case 2: {
       const std::vector<std::byte> zeroes(bytes);
@@ -120,12 +121,12 @@ std::string OwnedBytes::step(Disk& disk, Random& random) {
     case 3: {
       // Whole pages become zeroes, the edges stay.
       const Change how = disk.trim(offset, bytes);
+      if (how.end == Change::End::no_space) return "a trim was refused";
       const uint64_t begin = (offset + kPageSize - 1) / kPageSize * kPageSize;
-      const uint64_t end = (offset + bytes) / kPageSize * kPageSize;
-      if (begin < end)
-        std::fill_n(piece.bytes.begin() + static_cast<std::ptrdiff_t>(begin - piece.offset),
-                    end - begin, std::byte{0});
-      return how.end == Change::End::done ? "" : "a trim failed: " + how.message;
+      const uint64_t end = std::max(begin, (offset + bytes) / kPageSize * kPageSize);
+      const std::vector<std::byte> zeroes(end - begin);
+      const Change whole{how.end, {}, how.message};
+      return change(disk, piece, begin - piece.offset, zeroes, whole);
     }
     default: {
       const auto data = some_bytes(random, bytes);
@@ -138,6 +139,10 @@ std::string OwnedBytes::step(Disk& disk, Random& random) {
 std::string OwnedBytes::change(Disk& disk, Piece& piece, uint64_t at,
                                std::span<const std::byte> data, const Change& how) {
   if (how.end == Change::End::broken) return "a write failed: " + how.message;
+  if (how.end == Change::End::lost) {
+    lost_ = {&piece, at, {data.begin(), data.end()}};
+    return {};
+  }
   if (how.end == Change::End::no_space) ++refused_;
   const uint64_t told = how.end == Change::End::done ? data.size() : how.bytes.value_or(0);
   std::copy_n(data.begin(), told, piece.bytes.begin() + static_cast<std::ptrdiff_t>(at));
@@ -145,13 +150,19 @@ std::string OwnedBytes::change(Disk& disk, Piece& piece, uint64_t at,
   return settle(disk, piece, at + told, data.subspan(told));
 }
 
-// After a refusal: bytes are the old ones. If nobody has said how far it got there may be new ones
-// before them; they end where a page does.
+// After a refusal, or a loss: bytes are the old ones. If nobody has said how far it got there may
+// be new ones before them; they end where a page does.
 std::string OwnedBytes::settle(Disk& disk, Piece& piece, uint64_t at,
                                std::span<const std::byte> data) {
+  if (data.empty()) return {};
   const uint64_t offset = piece.offset + at;
   const auto found = std::span(scratch_).first(data.size());
-  if (auto wrong = disk.read(offset, found); !wrong.empty()) return "a read failed: " + wrong;
+  const std::string failure = disk.read(offset, found);
+  if (disk.lost()) {
+    lost_ = {&piece, at, {data.begin(), data.end()}};
+    return {};
+  }
+  if (!failure.empty()) return "a read failed: " + failure;
   const auto old = std::span(piece.bytes).subspan(at, data.size());
   const auto until = std::mismatch(found.begin(), found.end(), data.begin()).first;
   auto fresh = static_cast<uint64_t>(until - found.begin());
@@ -161,10 +172,16 @@ std::string OwnedBytes::settle(Disk& disk, Piece& piece, uint64_t at,
   }
   if (auto wrong = compare(offset + fresh, found.subspan(fresh), old.subspan(fresh));
       !wrong.empty()) {
-    return "after a refused write: " + wrong;
+    return "after a write that was refused or lost: " + wrong;
   }
   std::copy(found.begin(), found.end(), old.begin());
   return {};
+}
+
+std::string OwnedBytes::settle_lost(Disk& disk) {
+  if (lost_.piece == nullptr) return {};
+  const Lost lost = std::exchange(lost_, {});
+  return settle(disk, *lost.piece, lost.at, lost.data);
 }
 
 std::string OwnedBytes::compare(uint64_t offset, std::span<const std::byte> found,

@@ -14,9 +14,10 @@
 
 namespace tuck::test {
 
-// How a change went. no_space is the one error that memory may cause.
+// How a change went. no_space is the one error that memory may cause; lost: the connection is gone,
+// and nobody says how far the change got.
 struct Change {
-  enum class End : uint8_t { done, no_space, broken };
+  enum class End : uint8_t { done, no_space, lost, broken };
   End end = End::done;
   // How many bytes were changed; nothing: not told (NBD has no word for it).
   std::optional<uint64_t> bytes;
@@ -35,6 +36,8 @@ class Disk {
   virtual Change trim(uint64_t offset, uint64_t bytes) = 0;
   // The message of what went wrong; empty: nothing did.
   virtual std::string read(uint64_t offset, std::span<std::byte> out) = 0;
+  // The connection is gone. All calls fail from then on.
+  virtual bool lost() const { return false; }
 };
 
 // Waits where the area says pending.
@@ -71,8 +74,11 @@ class OwnedBytes {
   // Of the disk's bytes cut into pieces of this length: every count-th, from the index-th on.
   OwnedBytes(uint64_t disk_bytes, uint64_t piece_bytes, uint64_t index, uint64_t count);
 
-  // One random call, checked. Returns what was wrong, or nothing.
+  // One random call, checked. Returns what was wrong, or nothing; that the disk is lost is not
+  // wrong.
   std::string step(Disk& disk, Random& random);
+  // After the disk was lost, by way of another one: finds out how far the last change got.
+  std::string settle_lost(Disk& disk);
   // Reads all, compares.
   std::string check(Disk& disk) const;
   // Writes other bytes everywhere; room(), which brings some, is called where there is none.
@@ -93,7 +99,15 @@ class OwnedBytes {
   static std::string compare(uint64_t offset, std::span<const std::byte> found,
                              std::span<const std::byte> expected);
 
+  // A change under way when the disk was lost.
+  struct Lost {
+    Piece* piece = nullptr;
+    uint64_t at = 0;
+    std::vector<std::byte> data;
+  };
+
   std::vector<Piece> pieces_;
+  Lost lost_;
   std::vector<std::byte> scratch_;
   uint64_t refused_ = 0;
 };
