@@ -80,6 +80,7 @@ Status Codecs::prepare(CodecSetting setting) {
     context->compress_space_bytes = bytes;
     context->compressor = compressor;
     context->compressor_level = 0;
+    TUCK_SYNC_POINT("engine.codecs.context_made");
   }
   return {};
 }

@@ -241,8 +241,12 @@ TEST_F(EngineScheduleRoom, QuiesceWaitsForTheReaderMaintainDoesNot) {
   ASSERT_TRUE(waits.wait_until_reached());
   maintain();
   EXPECT_EQ(engine_->stats().retired_objects, 1u);
-  EXPECT_FALSE(quiet.load());
+  // However often it has looked.
+  SyncStop still_waits("engine.pins.drain_waits", 1000);
   waits.let_go();
+  EXPECT_TRUE(still_waits.wait_until_reached());
+  EXPECT_FALSE(quiet.load());
+  still_waits.let_go();
   reads.let_go();
   reader.join();
   quiescer.join();
@@ -266,9 +270,12 @@ TEST_F(EngineScheduleRoom, QuiesceWaitsForWhoIsFreeing) {
     quiet = true;
   });
   ASSERT_TRUE(waits.wait_until_reached());
-  EXPECT_FALSE(quiet.load());
   EXPECT_EQ(objects(), 70u);
+  SyncStop still_waits("engine.pins.drain_waits", 1000);
   waits.let_go();
+  EXPECT_TRUE(still_waits.wait_until_reached());
+  EXPECT_FALSE(quiet.load());
+  still_waits.let_go();
   frees.let_go();
   freer.join();
   quiescer.join();

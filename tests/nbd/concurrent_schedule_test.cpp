@@ -2,7 +2,10 @@
 // request while other clients, the background and the end of the server go on.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 
 #include "tests/nbd/clients.h"
@@ -139,10 +142,14 @@ TEST_F(NbdSchedule, LetGoWhileTheWorkerIsStillInTheStore) {
   server.engine().maintain();
   waits.let_go();
   // Further waits of the same request are let go by further rounds; the first must not be lost.
-  EXPECT_TRUE(eventually([&] {
-    server.engine().maintain();
-    return error.load() != -1;
-  }));
+  if (!eventually([&] {
+        server.engine().maintain();
+        return error.load() != -1;
+      })) {
+    // Neither the client nor the server could be joined any more.
+    std::fprintf(stderr, "the request waits for a notification that has been\n");
+    std::_Exit(1);
+  }
   writer.join();
   EXPECT_EQ(error.load(), 0);
   EXPECT_GE(server.report().requests_pending, 1u);
