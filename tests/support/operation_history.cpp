@@ -36,6 +36,9 @@ std::string describe(const Operation& operation) {
 bool is_sight(const Operation& operation) {
   return operation.kind == Operation::Kind::see || operation.kind == Operation::Kind::see_other;
 }
+bool keep_order(const Operation& first, const Operation& second) {
+  return first.lane == second.lane && !(is_sight(first) && is_sight(second));
+}
 bool allows(const Operation& operation, uint32_t held) {
   switch (operation.kind) {
     case Operation::Kind::see:
@@ -60,9 +63,8 @@ class Judge {
       std::abort();
     }
     Open open{&operation, 0};
-    // Those of its lane that are open must take effect before it does.
     for (uint32_t i = 0; i < kOpenMax; ++i) {
-      if (is_open(i) && open_[i].operation->lane == operation.lane) open.behind |= 1u << i;
+      if (is_open(i) && keep_order(*open_[i].operation, operation)) open.behind |= 1u << i;
     }
     open_[place] = open;
     taken_ |= 1u << place;

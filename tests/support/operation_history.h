@@ -26,7 +26,8 @@ struct Operation {
   };
   Kind kind = Kind::see;
   // Whose call it is: the calls of one lane take effect in the order in which they began, also
-  // where several are open together.
+  // where several are open together. Two that only see are not in each other's way, and keep no
+  // order.
   uint32_t lane = 0;
   uint32_t value = 0;
   uint32_t expected = 0;

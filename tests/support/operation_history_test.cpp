@@ -78,14 +78,22 @@ TEST(OperationHistory, ALaneKeepsItsOrder) {
   EXPECT_FALSE(possible(
       {make(Kind::write, 0, 1, 1, 5), make(Kind::write, 0, 2, 2, 6), make(Kind::see, 0, 1, 7, 8)}));
   EXPECT_FALSE(possible({make(Kind::write, 0, 1, 1, 5), make(Kind::see, 0, 0, 2, 6)}));
+  EXPECT_FALSE(possible({make(Kind::see, 0, 1, 1, 5), make(Kind::write, 0, 1, 2, 6)}));
+  // Sights of one lane may change places.
+  EXPECT_TRUE(possible(
+      {make(Kind::write, 1, 1, 1, 9), make(Kind::see, 0, 1, 2, 7), make(Kind::see, 0, 0, 3, 8)}));
 }
 
 // Every order, by brute force.
 bool possible_by_trying(const std::vector<Operation>& operations) {
   std::vector<size_t> order(operations.size());
   std::iota(order.begin(), order.end(), size_t{0});
+  const auto sees = [](const Operation& operation) {
+    return operation.kind == Kind::see || operation.kind == Kind::see_other;
+  };
   const auto must_precede = [&](const Operation& a, const Operation& b) {
-    return a.end < b.begin || (a.lane == b.lane && a.begin < b.begin);
+    const bool in_order = a.lane == b.lane && !(sees(a) && sees(b));
+    return a.end < b.begin || (in_order && a.begin < b.begin);
   };
   const auto fits = [&](const std::vector<size_t>& chosen, uint32_t skipped) {
     uint32_t held = 0;
@@ -98,7 +106,7 @@ bool possible_by_trying(const std::vector<Operation>& operations) {
       if (operation.kind == Kind::see_other && held == operation.value) return false;
       if (operation.kind == Kind::replace && held != operation.expected) return false;
       if (operation.kind == Kind::may_write && (skipped >> chosen[i] & 1) != 0) continue;
-      if (operation.kind == Kind::see || operation.kind == Kind::see_other) continue;
+      if (sees(operation)) continue;
       held = operation.value;
     }
     return true;
