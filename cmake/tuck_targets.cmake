@@ -18,6 +18,10 @@ function(tuck_configure target)
     target_compile_options(${target} PRIVATE -O1 -fno-sanitize-recover=all)
     target_link_options(${target} PRIVATE -fsanitize=${TUCK_SANITIZE})
   endif()
+  if(TUCK_FUZZ)
+    # What a fuzzer follows; its main() comes with the programs that have a target.
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+  endif()
 endfunction()
 
 # tuck_library(NAME SOURCES... [LINK targets...]): a layer. Links are PRIVATE, so that a layer's

@@ -74,8 +74,8 @@ std::string StreamOracle::compare(const Disk& disk, uint64_t offset,
     const auto& page = disk[offset / kPageSize];
     const std::byte* right = (page ? page->data() : zeroes.data()) + offset % kPageSize;
     const size_t length = std::min<size_t>(bytes.size(), kPageSize - offset % kPageSize);
-    const auto wrong = std::mismatch(right, right + length, bytes.begin());
-    if (wrong.first != right + length) {
+    if (std::memcmp(right, bytes.data(), length) != 0) {
+      const auto wrong = std::mismatch(right, right + length, bytes.begin());
       return "the byte" + at(offset + static_cast<uint64_t>(wrong.first - right)) + " is " +
              std::to_string(int(*wrong.second)) + " instead of " +
              std::to_string(int(*wrong.first));
