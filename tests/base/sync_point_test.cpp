@@ -115,20 +115,27 @@ TEST_F(SyncPoint, AStopThatGoesLetsItsThreadGo) {
 
 TEST_F(SyncPoint, ALockThatIsHeldIsSeenToBeWaitedFor) {
   Mutex mutex(LockRank::admin);
-  bool locked = false;
-  SyncStop waits("base.mutex.waits");
-  SyncStop never("test.never");
-  mutex.lock();
-  Actor actor([&] {
+  std::atomic<int> locked{0};
+  const auto lock_it = [&] {
     const MutexLock guard(mutex);
-    locked = true;
-  });
-  ASSERT_EQ(SyncStop::wait_for_any({&never, &waits}), &waits);
-  EXPECT_FALSE(locked);
+    ++locked;
+    TUCK_SYNC_POINT("test.holds");
+  };
+  SyncStop holds("test.holds");
+  Actor first(lock_it);
+  ASSERT_TRUE(holds.wait_until_reached());
+  SyncStop waits("base.mutex.waits");
+  SyncStop holds_too("test.holds");
+  Actor second(lock_it);
+  ASSERT_EQ(SyncStop::wait_for_any({&holds_too, &waits}), &waits);
+  EXPECT_EQ(locked.load(), 1);
   waits.let_go();
-  mutex.unlock();
-  actor.join();
-  EXPECT_TRUE(locked);
+  holds.let_go();
+  ASSERT_TRUE(holds_too.wait_until_reached());
+  EXPECT_EQ(locked.load(), 2);
+  holds_too.let_go();
+  first.join();
+  second.join();
 }
 
 }  // namespace

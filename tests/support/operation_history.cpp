@@ -157,6 +157,7 @@ std::optional<std::string> find_impossible(std::vector<Operation> operations, ui
   std::stable_sort(operations.begin(), operations.end(),
                    [](const Operation& a, const Operation& b) { return a.begin < b.begin; });
   std::vector<const Operation*> by_end;
+  by_end.reserve(operations.size());
   for (const Operation& operation : operations)
     by_end.push_back(&operation);
   std::stable_sort(by_end.begin(), by_end.end(),

@@ -278,19 +278,19 @@ void take_the_room(Field& field, const std::atomic<uint64_t>& until_one) {
 TEST(SwapAreaConcurrent, BytesOfSharedPages) {
   engine::EngineOptions options;
   options.reserve_bytes = 1u << 18;
-  play(options, scaled(4000), housekeeping);
+  play(options, scaled(8000), housekeeping);
 }
 TEST(SwapAreaConcurrent, BytesOfSharedPagesAtTheLimit) {
   engine::EngineOptions options;
   options.reserve_bytes = 1u << 16;
   options.memory_limit_bytes = 1u << 20;
-  play(options, scaled(3000), [](Field& field) { take_the_room(field, field.refused); });
+  play(options, scaled(6000), [](Field& field) { take_the_room(field, field.refused); });
 }
 TEST(SwapAreaConcurrent, BytesOfSharedPagesThatWaitForRoom) {
   engine::EngineOptions options;
   options.reserve_bytes = 1u << 17;
   options.stores_wait_for_reserve = true;
-  play(options, scaled(3000), [](Field& field) { take_the_room(field, field.waits); });
+  play(options, scaled(6000), [](Field& field) { take_the_room(field, field.waits); });
 }
 
 }  // namespace
