@@ -14,6 +14,9 @@ namespace tuck::nbd {
 
 class ClientLog {
  public:
+  // The log's own parts are made on its first use, which allocates: not by a thread that serves.
+  ClientLog() { static_cast<void>(spdlog::default_logger_raw()); }
+
   // At most kBurst lines at once and kBurst a ten seconds' time; the rest is counted and mentioned.
   template <class... Args>
   void write(spdlog::level::level_enum level, spdlog::format_string_t<Args...> format,
