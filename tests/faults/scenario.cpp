@@ -1,5 +1,8 @@
 #include "tests/faults/scenario.h"
 
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -21,6 +24,13 @@ Change by_error(int error, bool lost) {
   if (error == 0) return {};
   if (error == ENOSPC) return {Change::End::no_space, {}, {}};
   return {Change::End::broken, {}, "errno " + std::to_string(error)};
+}
+
+// What f returns, f being a call of the product.
+template <class F>
+auto exposed(F f) {
+  const Exposed exposed;
+  return f();
 }
 
 }  // namespace
@@ -112,6 +122,12 @@ void PatientDisk::disconnect() {
 // --- The scenario ------------------------------------------------------------------------------
 
 Scenario::Scenario(bool stores_wait) : stores_wait_(stores_wait) {
+  // So that the server has to ask for more.
+  const Immune immune;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) std::abort();
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 40);
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) std::abort();
   for (uint32_t i = 0; i < kClients; ++i)
     owned_.emplace_back(kDiskBytes, kPieceBytes, i, kClients);
 }
@@ -125,15 +141,13 @@ std::string Scenario::uri() const {
 }
 
 bool Scenario::start() {
+  const Immune immune;
   if (!engine_) {
     engine::EngineOptions options;
     options.reserve_bytes = 256u << 10;
     options.stores_wait_for_reserve = stores_wait_;
-    auto created = engine::Engine::create(options);
-    if (!created) {
-      message_ = created.error().message;
-      return false;
-    }
+    auto created = exposed([&] { return engine::Engine::create(options); });
+    if (!created) return failed(created.error());
     engine_ = std::move(*created);
   }
   if (!disk_) {
@@ -141,11 +155,14 @@ bool Scenario::start() {
     area.name = "disk";
     area.slots = kDiskBytes / kPageSize;
     area.populate_table = stores_wait_;
-    auto id = engine_->add_area(area);
-    Status failure = id ? engine_->set_codec(*id, {engine::CodecKind::zstd, 1}) : id.error();
-    if (failure) {
-      message_ = failure->message;
-      return false;
+    auto id = exposed([&] { return engine_->add_area(area); });
+    if (!id) return failed(id.error());
+    const Status wrong = exposed([&] {
+      return engine_->set_codec(*id, {engine::CodecKind::zstd, 1});
+    });
+    if (wrong) {
+      EXPECT_FALSE(engine_->remove_area(*id)) << "the area is not forgotten";
+      return failed(*wrong);
     }
     disk_ = std::make_unique<vm::SwapArea>(*engine_, *id, kDiskBytes);
   }
@@ -156,11 +173,8 @@ bool Scenario::start() {
   options.listen.back().tcp_port = 0;
   options.workers = 1;
   options.connections_max = 8;
-  auto started = nbd::Server::start(std::move(options));
-  if (!started) {
-    message_ = started.error().message;
-    return false;
-  }
+  auto started = exposed([&] { return nbd::Server::start(std::move(options)); });
+  if (!started) return failed(started.error());
   server_ = std::move(*started);
   return true;
 }
@@ -227,24 +241,32 @@ void Scenario::check_service(Patience& patience) {
   }
 }
 
+bool Scenario::failed(const Error& error) {
+  message_ = error.message;
+  EXPECT_EQ(error.code == Errc::no_space || error.code == Errc::invalid, true);
+  return false;
+}
+
 void Scenario::end(bool socket_gone) {
+  const Immune immune;
   Endless endless;
   std::unique_ptr<PatientDisk> connected;
   if (server_) {
-    {
-      const Immune immune;
-      connected = std::make_unique<PatientDisk>(uri(), endless);
-    }
+    connected = std::make_unique<PatientDisk>(uri(), endless);
+    const Exposed exposed;
     server_->stop();
+    server_.reset();
   }
-  server_.reset();
   disk_.reset();
   if (engine_) {
-    engine_->quiesce();
+    {
+      const Exposed exposed;
+      engine_->quiesce();
+    }
     engine_->verify();
+    const Exposed exposed;
+    engine_.reset();
   }
-  engine_.reset();
-  const Immune immune;
   connected.reset();
   if (socket_gone && std::filesystem::exists(directory_.path("s"))) {
     blame("at the end", "the socket is left");

@@ -86,6 +86,7 @@ class Scenario {
   const std::string& wrong() const { return wrong_; }
 
  private:
+  bool failed(const Error& error);
   void blame(const char* where, const std::string& what);
   bool step(PatientDisk& disk, OwnedBytes& owned, Random& random, const char* who);
 

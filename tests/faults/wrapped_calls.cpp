@@ -1,11 +1,13 @@
 #include "tests/faults/wrapped_calls.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <liburing.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,7 +18,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <system_error>
-#include <vector>
+#include <utility>
 
 namespace tuck::test {
 
@@ -31,6 +33,7 @@ enum class Call : size_t {
   fchmod,
   fcntl,
   fstat,
+  getrlimit,
   getsockname,
   getsockopt,
   io_uring_queue_init_params,
@@ -43,8 +46,11 @@ enum class Call : size_t {
   madvise,
   mmap,
   munmap,
+  opendir,
+  operator_new,
   poll,
   pthread_setname_np,
+  setrlimit,
   setsockopt,
   shutdown,
   socket,
@@ -71,6 +77,7 @@ constexpr std::array<std::string_view, kCalls> kNames = {
     "fchmod",
     "fcntl",
     "fstat",
+    "getrlimit",
     "getsockname",
     "getsockopt",
     "io_uring_queue_init_params",
@@ -83,8 +90,11 @@ constexpr std::array<std::string_view, kCalls> kNames = {
     "madvise",
     "mmap",
     "munmap",
+    "opendir",
+    "operator_new",
     "poll",
     "pthread_setname_np",
+    "setrlimit",
     "setsockopt",
     "shutdown",
     "socket",
@@ -152,7 +162,9 @@ struct Spoiled {
   int error = 0;
 };
 // Of this thread's ring: a ring belongs to one thread.
-thread_local std::vector<Spoiled> spoiled;
+// Full only where faults for good meet more operations than a few clients have.
+thread_local std::array<Spoiled, 64> spoiled;
+thread_local size_t spoiled_count = 0;
 thread_local unsigned looked_at = 0;
 
 Call operation_of(uint8_t opcode) {
@@ -185,22 +197,24 @@ void before_submission(io_uring* ring) {
     sqe = io_uring_sqe{};
     sqe.opcode = IORING_OP_NOP;
     sqe.user_data = user_data;
-    spoiled.push_back({user_data, error});
+    if (spoiled_count == spoiled.size()) std::abort();
+    spoiled[spoiled_count++] = {user_data, error};
   }
 }
 
 // Doing nothing is complete at once; it completes with the error instead.
 void after_submission(io_uring* ring) {
-  if (spoiled.empty()) return;
+  if (spoiled_count == 0) return;
   unsigned head = 0;
   io_uring_cqe* cqe = nullptr;
   io_uring_for_each_cqe(ring, head, cqe) {
-    const auto found = std::find_if(spoiled.begin(), spoiled.end(), [cqe](const Spoiled& one) {
+    auto* const end = spoiled.data() + spoiled_count;
+    auto* const found = std::find_if(spoiled.data(), end, [cqe](const Spoiled& one) {
       return one.user_data == cqe->user_data && cqe->res == 0;
     });
-    if (found == spoiled.end()) continue;
+    if (found == end) continue;
     cqe->res = -found->error;
-    spoiled.erase(found);
+    *found = spoiled[--spoiled_count];
   }
 }
 
@@ -251,6 +265,15 @@ Immune::~Immune() {
   --immune;
 }
 
+Exposed::Exposed() : was_immune_(std::exchange(immune, 0)) {}
+Exposed::~Exposed() {
+  immune = was_immune_;
+}
+
+bool may_allocate() {
+  return fault_of(Call::operator_new) == 0;
+}
+
 // --- The wrappers ----------------------------------------------------------------------------
 
 // What --wrap=f makes of a call to f is __wrap_f, and __real_f is f itself; the names here are
@@ -292,6 +315,12 @@ TUCK_WRAP(int, fcntl, int fd, int command, long argument) {
 TUCK_WRAP(int, fstat, int fd, struct stat* status) {
   return by_errno(Call::fstat, real_fstat, fd, status);
 }
+TUCK_WRAP(int, getrlimit, __rlimit_resource_t which, rlimit* limit) {
+  return by_errno(Call::getrlimit, real_getrlimit, which, limit);
+}
+TUCK_WRAP(int, setrlimit, __rlimit_resource_t which, const rlimit* limit) {
+  return by_errno(Call::setrlimit, real_setrlimit, which, limit);
+}
 TUCK_WRAP(int, getsockname, int fd, sockaddr* address, socklen_t* length) {
   return by_errno(Call::getsockname, real_getsockname, fd, address, length);
 }
@@ -321,6 +350,13 @@ TUCK_WRAP(int, munmap, void* at, size_t bytes) {
   state.mapped.fetch_sub(static_cast<int64_t>(bytes));
   return by_errno(Call::munmap, real_munmap, at, bytes);
 }
+TUCK_WRAP(DIR*, opendir, const char* path) {
+  if (const int error = fault_of(Call::opendir)) {
+    errno = error;
+    return nullptr;
+  }
+  return real_opendir(path);
+}
 TUCK_WRAP(int, poll, pollfd* fds, nfds_t count, int timeout) {
   return by_errno(Call::poll, real_poll, fds, count, timeout);
 }
@@ -345,7 +381,7 @@ TUCK_WRAP(ssize_t, write, int fd, const void* bytes, size_t count) {
 
 TUCK_WRAP(int, io_uring_queue_init_params, unsigned entries, io_uring* ring,
           io_uring_params* params) {
-  spoiled.clear();
+  spoiled_count = 0;
   looked_at = 0;
   return by_value(Call::io_uring_queue_init_params, -1, real_io_uring_queue_init_params, entries,
                   ring, params);

@@ -4,7 +4,7 @@
 //
 // What a ring is asked to do counts as a call as well: "recv", "send", "uring_read",
 // "uring_write", "timeout", "cancel". The operation is then not carried out, and completes with the
-// error.
+// error. "operator_new" is that of the C++ language, in all its forms.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,9 @@ uint64_t hits();
 // How often it was called since arm().
 uint64_t calls_of(std::string_view call);
 
+// Counts a call of operator new. False: it must fail.
+bool may_allocate();
+
 // Bytes mapped by mmap and not unmapped yet.
 int64_t mapped_bytes();
 
@@ -41,6 +44,18 @@ class Immune {
   ~Immune();
   Immune(const Immune&) = delete;
   Immune& operator=(const Immune&) = delete;
+};
+
+// While it lives, an immune thread is not: around a call of the product.
+class Exposed {
+ public:
+  Exposed();
+  ~Exposed();
+  Exposed(const Exposed&) = delete;
+  Exposed& operator=(const Exposed&) = delete;
+
+ private:
+  int was_immune_;
 };
 
 }  // namespace tuck::test
