@@ -360,6 +360,8 @@ void Connection::close_when_sent() noexcept {
   deadline_ = draining_ && deadline_ != 0 ? std::min(deadline_, latest) : latest;
   worker_->want_ticks();
   if (receiving_) worker_->cancel_receive(*this);
+  // The greeting of a client that came just before the stop has not been sent yet.
+  send();
   finish_if_done();
 }
 

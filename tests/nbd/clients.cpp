@@ -1,6 +1,7 @@
 #include "tests/nbd/clients.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -125,6 +126,23 @@ bool RawClient::send(std::string_view bytes) {
     bytes.remove_prefix(static_cast<size_t>(sent));
   }
   return true;
+}
+
+size_t RawClient::send_some(std::string_view bytes) {
+  size_t sent = 0;
+  while (sent < bytes.size()) {
+    const ssize_t now =
+        ::send(fd_, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (now > 0) {
+      sent += static_cast<size_t>(now);
+      continue;
+    }
+    if (now < 0 && errno == EINTR) continue;
+    // Full: whether it stays so shows in a moment.
+    pollfd waited{fd_, POLLOUT, 0};
+    if (errno != EAGAIN || poll(&waited, 1, 200) <= 0) break;
+  }
+  return sent;
 }
 
 std::string RawClient::receive(size_t bytes) {

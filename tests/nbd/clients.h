@@ -66,6 +66,8 @@ class RawClient {
 
   // False: the server has gone.
   bool send(std::string_view bytes);
+  // As much as goes without waiting for the server, for a moment at least: the bytes.
+  size_t send_some(std::string_view bytes);
   // Exactly so many bytes; fewer only at the end of the stream.
   std::string receive(size_t bytes);
   // The server sends no more (whatever it sent before is thrown away).
