@@ -1,239 +1,177 @@
-/* Runs inside the guest: fills more memory than the guest has, changes parts of it, checks every
-   word in several orders from two threads, and takes the swap disk away under it.
+/* Runs inside a guest: fills more memory than the guest has, checks every word, and takes the swap
+   disk away under it.
 
-   guest_pages SWAP_DEVICE MIB ROUNDS SEED
+   guest_pages MODE SWAP_DEVICE MIB KEPT_MIB ROUNDS SEED
 
-   Prints lines of key=value. Exit status 0: all words were right, and the disk was taken away. */
-#define _GNU_SOURCE
-#include <errno.h>
+   MODE is what is done with the memory: rounds, once, random or exhaust. KEPT_MIB of it stay when
+   the disk goes, and must fit into the guest without it. Prints lines of key=value. When most of
+   the memory is on the disk it runs /at_full, if there is such a program. Exit status 0: all words
+   were right, and the disk was taken away. */
 #include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/swap.h>
-#include <time.h>
-#include <unistd.h>
 
+#include "exhaust.h"
+#include "memory.h"
 #include "pages.h"
+#include "process.h"
 
 enum {
-  kThreads = 2,
+  kPagesAMib = (1 << 20) / kPageBytes,
   kHolePages = 64, /* what is dropped at once: larger than a read-ahead, smaller than a cluster */
-  kKeptBytes = 80 << 20, /* stays when the disk goes: must fit into the guest without it */
-  kWrongPagesShown = 8,
-  kDropped = 0x8000,
 };
 
-struct Part {
-  pthread_t thread;
-  uint64_t begin, end; /* pages */
-};
-
-static uint64_t* memory;
-static uint16_t* versions; /* one a page, see below */
 static unsigned rounds;
 static double start_seconds;
-static atomic_ulong wrong_words, wrong_pages, checked_pages, written_pages, dropped_pages;
-
-static uint64_t* page_at(uint64_t page) {
-  return memory + page * kPageWords;
-}
-
-static void fail(const char* what) {
-  printf("failed=%s: %s\n", what, strerror(errno));
-  exit(2);
-}
-
-/* A page's version counts its writes and is never used twice; kDropped is set while the page has
-   been given back and not written since. The versions are locked in memory, so that only the pages
-   under test can go wrong. */
-static unsigned expected_version(uint64_t page) {
-  return versions[page] & kDropped ? 0 : versions[page];
-}
-
-static double seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static void write_page(uint64_t page) {
-  versions[page] = (uint16_t)((versions[page] & ~kDropped) + 1);
-  pages_make(page, versions[page], page_at(page));
-  written_pages++;
-}
-
-static void show_wrong(uint64_t page, size_t word, uint64_t expected, uint64_t found) {
-  if (wrong_pages++ >= kWrongPagesShown) return;
-  uint64_t name = page_at(page)[0];
-  printf("wrong_page=%" PRIu64 " version=%u word=%zu expected=%016" PRIx64 " found=%016" PRIx64
-         " names_page=%" PRIu64 " names_version=%u\n",
-         page, expected_version(page), word, expected, found, name >> 16,
-         (unsigned)(name & 0xffff));
-}
-
-static void check_page(uint64_t page) {
-  uint64_t expected[kPageWords];
-  pages_make(page, expected_version(page), expected);
-  const uint64_t* found = page_at(page);
-  checked_pages++;
-  if (memcmp(expected, found, kPageBytes) == 0) return;
-  unsigned long wrong = 0;
-  size_t first = kPageWords;
-  for (size_t i = 0; i < kPageWords; i++) {
-    if (expected[i] == found[i]) continue;
-    if (first == kPageWords) first = i;
-    wrong++;
-  }
-  /* A page that compared unequal and now has no wrong word has changed between two reads of it. */
-  wrong_words += wrong ? wrong : 1;
-  first %= kPageWords;
-  show_wrong(page, first, expected[first], found[first]);
-}
 
 /* Half of the pages, far apart from each other, get a new content. */
 static void rewrite_some(const struct Part* part, unsigned round) {
   uint64_t count = part->end - part->begin;
   for (uint64_t i = 0; i < count; i++) {
     uint64_t page = part->begin + i * 7919 % count;
-    if (pages_mix(page, round) % 2 == 0) write_page(page);
+    if (pages_mix(page, round) % 2 == 0) memory_write(page);
   }
-}
-
-static void drop(uint64_t first, uint64_t count) {
-  if (madvise(page_at(first), (size_t)count * kPageBytes, MADV_DONTNEED) != 0) fail("madvise");
-  for (uint64_t i = 0; i < count; i++)
-    versions[first + i] |= kDropped;
-  dropped_pages += count;
 }
 
 /* An eighth of the memory is given back, in runs, and is zeroes from then on. */
 static void drop_some(const struct Part* part, unsigned round) {
   for (uint64_t page = part->begin; page + kHolePages <= part->end; page += kHolePages)
-    if (pages_mix(page, UINT64_C(1) << 32 | round) % 8 == 0) drop(page, kHolePages);
-}
-
-static void check_all(const struct Part* part, unsigned order) {
-  uint64_t count = part->end - part->begin;
-  for (uint64_t i = 0; i < count; i++) {
-    uint64_t at = i;                             /* forwards */
-    if (order % 3 == 1) at = i * 104729 % count; /* no two neighbours after each other */
-    if (order % 3 == 2) at = count - 1 - i;      /* backwards */
-    check_page(part->begin + at);
-  }
+    if (pages_mix(page, UINT64_C(1) << 32 | round) % 8 == 0) memory_drop(page, kHolePages);
 }
 
 /* The log tells where the time went, and how far a guest came that did not get to its end. */
 static void show_done(const struct Part* part, const char* phase, unsigned round) {
-  printf("%.1f s: part %d, round %u: %s done\n", seconds() - start_seconds, part->begin != 0, round,
-         phase);
+  printf("%.1f s: part %d, round %u: %s done\n", process_seconds() - start_seconds,
+         part->begin != 0, round, phase);
 }
 
-static void* fill(void* argument) {
-  const struct Part* part = argument;
+static void fill(const struct Part* part) {
   for (uint64_t page = part->begin; page < part->end; page++)
-    write_page(page);
+    memory_write(page);
   show_done(part, "fill", 0);
-  return NULL;
 }
 
-static void* change_and_check(void* argument) {
-  const struct Part* part = argument;
+static void change_and_check(const struct Part* part) {
   for (unsigned round = 1; round <= rounds; round++) {
     rewrite_some(part, round);
     drop_some(part, round);
     show_done(part, "rewrite", round);
-    check_all(part, round);
+    memory_check_part(part, round);
     show_done(part, "check", round);
   }
-  return NULL;
 }
 
-static unsigned long vmstat(const char* name) {
-  FILE* file = fopen("/proc/vmstat", "r");
-  if (!file) fail("/proc/vmstat");
-  char key[64];
-  unsigned long value, found = 0;
-  while (fscanf(file, "%63s %lu", key, &value) == 2)
-    if (strcmp(key, name) == 0) found = value;
-  fclose(file);
-  return found;
+static void do_rounds(uint64_t pages) {
+  memory_in_parts(fill, pages);
+  process_run_hook("/at_full");
+  memory_in_parts(change_and_check, pages);
+  /* Only now are whole clusters of slots free, which the guest's kernel discards. What comes next
+     is written where discards have been or still go on. */
+  memory_drop(0, pages);
+  memory_in_parts(fill, pages);
+  /* The pages that are kept come first here, and so are mostly on the disk after it. */
+  memory_check_part(&(struct Part){.begin = 0, .end = pages}, 0);
 }
 
-/* The kernel sends SIGBUS where a page could not be read back from the disk. */
-static void on_bus_error(int signal) {
-  (void)signal;
-  static const char kMessage[] = "failed=SIGBUS: a page could not be read back\n";
-  (void)!write(STDOUT_FILENO, kMessage, sizeof kMessage - 1);
-  _exit(3);
+/* Each page once, with few faults: first those that were used last. What is kept is in the half
+   that is checked last, and a part of it on the disk after it. */
+static void check_halves(uint64_t pages) {
+  memory_check_part(&(struct Part){.begin = pages / 2, .end = pages}, 2);
+  memory_check_part(&(struct Part){.begin = 0, .end = pages / 2}, 0);
+  show_done(&(struct Part){.begin = 0, .end = pages}, "check", 1);
 }
 
-static void in_parts(void* (*work)(void*), uint64_t pages) {
-  struct Part parts[kThreads];
-  for (unsigned i = 0; i < kThreads; i++) {
-    parts[i].begin = pages * i / kThreads;
-    parts[i].end = pages * (i + 1) / kThreads;
-    errno = pthread_create(&parts[i].thread, NULL, work, &parts[i]);
-    if (errno != 0) fail("pthread_create");
+static void rewrite_and_drop(const struct Part* part) {
+  const struct Part quarter = {part->begin, part->begin + (part->end - part->begin) / 4};
+  rewrite_some(&quarter, 1);
+  drop_some(&quarter, 1);
+  show_done(part, "rewrite", 1);
+}
+
+static void do_once(uint64_t pages) {
+  memory_in_parts(fill, pages);
+  process_run_hook("/at_full");
+  memory_in_parts(rewrite_and_drop, pages);
+  check_halves(pages);
+}
+
+/* Runs of pages at random places are rewritten, checked, given back or unmapped, until as many
+   pages as there are have been touched ROUNDS times (half of them with 0). */
+static void churn(const struct Part* part) {
+  uint64_t count = part->end - part->begin, touched = 0;
+  for (uint64_t step = 0; touched < (rounds ? rounds * count : count / 2); step++) {
+    uint64_t bits = pages_mix(part->begin + step, UINT64_C(1) << 33);
+    uint64_t length = 1 + (bits & 255) % (bits & 1024 ? 4 : kHolePages * 2);
+    uint64_t first = part->begin + (bits >> 16) % (count - length);
+    unsigned action = (unsigned)(bits >> 11) % 8;
+    touched += length;
+    if (action == 0) {
+      memory_drop(first, length);
+    } else if (action == 1) {
+      memory_replace(first, length);
+    } else {
+      for (uint64_t page = first; page < first + length; page++) {
+        if (action < 5)
+          memory_write(page);
+        else
+          memory_check(page);
+      }
+    }
   }
-  for (unsigned i = 0; i < kThreads; i++)
-    pthread_join(parts[i].thread, NULL);
+  show_done(part, "churn", rounds);
 }
 
-static void* map_or_fail(size_t bytes) {
-  void* mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) fail("mmap");
-  return mapped;
+static void do_random(uint64_t pages) {
+  memory_in_parts(fill, pages);
+  process_run_hook("/at_full");
+  memory_in_parts(churn, pages);
+  check_halves(pages);
 }
 
 /* Everything but the first pages goes, then the disk; what was on it must be in memory again. */
-static void take_disk_away(const char* device, uint64_t pages) {
-  uint64_t kept = kKeptBytes / kPageBytes < pages ? kKeptBytes / kPageBytes : pages;
-  if (munmap(page_at(kept), (size_t)(pages - kept) * kPageBytes) != 0) fail("munmap");
-  unsigned long before = vmstat("pswpin");
-  double start = seconds();
-  if (swapoff(device) != 0) fail("swapoff");
-  printf("swapoff=ok swapoff_seconds=%.1f swapoff_pages_in=%lu\n", seconds() - start,
-         vmstat("pswpin") - before);
-  check_all(&(struct Part){.begin = 0, .end = kept}, 1);
+static void take_disk_away(const char* device, uint64_t pages, uint64_t kept) {
+  if (kept < pages) memory_unmap_from(kept, pages);
+  unsigned long before = process_vmstat("pswpin");
+  double start = process_seconds();
+  if (swapoff(device) != 0) process_fail("swapoff");
+  printf("swapoff=ok swapoff_seconds=%.1f swapoff_pages_in=%lu\n", process_seconds() - start,
+         process_vmstat("pswpin") - before);
+  memory_check_part(&(struct Part){.begin = 0, .end = kept}, 1);
 }
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    fprintf(stderr, "usage: guest_pages SWAP_DEVICE MIB ROUNDS SEED\n");
+  if (argc != 7) {
+    fprintf(stderr,
+            "usage: guest_pages rounds|once|random|exhaust SWAP_DEVICE MIB KEPT_MIB ROUNDS SEED\n");
     return 64;
   }
   setvbuf(stdout, NULL, _IOLBF, 0);
-  signal(SIGBUS, on_bus_error);
-  uint64_t pages = strtoull(argv[2], NULL, 10) * 256;
-  rounds = (unsigned)strtoul(argv[3], NULL, 10);
-  pages_init(strtoull(argv[4], NULL, 10));
+  process_tell_bus_errors();
+  const char *mode = argv[1], *device = argv[2];
+  uint64_t pages = strtoull(argv[3], NULL, 10) * kPagesAMib;
+  uint64_t kept = strtoull(argv[4], NULL, 10) * kPagesAMib;
+  rounds = (unsigned)strtoul(argv[5], NULL, 10);
+  pages_init(strtoull(argv[6], NULL, 10));
 
-  memory = map_or_fail((size_t)pages * kPageBytes);
-  versions = map_or_fail((size_t)pages * sizeof *versions);
-  if (mlock(versions, (size_t)pages * sizeof *versions) != 0) fail("mlock");
-
-  start_seconds = seconds();
-  in_parts(fill, pages);
-  in_parts(change_and_check, pages);
-  /* Only now are whole clusters of slots free, which the guest's kernel discards. What comes next
-     is written where discards have been or still go on. */
-  drop(0, pages);
-  in_parts(fill, pages);
-  /* The pages that are kept come first here, and so are mostly on the disk after it. */
-  check_all(&(struct Part){.begin = 0, .end = pages}, 0);
+  start_seconds = process_seconds();
+  if (strcmp(mode, "exhaust") == 0) {
+    pages = exhaust_memory(pages, kept);
+  } else {
+    memory_map(pages);
+    if (strcmp(mode, "random") == 0)
+      do_random(pages);
+    else if (strcmp(mode, "once") == 0)
+      do_once(pages);
+    else
+      do_rounds(pages);
+  }
   printf("pages=%" PRIu64 " rounds=%u work_seconds=%.1f\n", pages, rounds,
-         seconds() - start_seconds);
-  take_disk_away(argv[1], pages);
+         process_seconds() - start_seconds);
+  take_disk_away(device, pages, kept);
 
-  printf("checked_pages=%lu written_pages=%lu dropped_pages=%lu\n", checked_pages, written_pages,
-         dropped_pages);
-  printf("wrong_words=%lu wrong_pages=%lu\n", wrong_words, wrong_pages);
-  printf("pswpin=%lu pswpout=%lu\n", vmstat("pswpin"), vmstat("pswpout"));
-  return wrong_words == 0 ? 0 : 1;
+  memory_report();
+  printf("pswpin=%lu pswpout=%lu\n", process_vmstat("pswpin"), process_vmstat("pswpout"));
+  return memory_wrong_words() == 0 ? 0 : 1;
 }

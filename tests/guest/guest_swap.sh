@@ -2,18 +2,14 @@
 # Boots a Linux guest that swaps onto an NBD disk, and judges what it reports. See README.md.
 set -euo pipefail
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-tuck=
-server=
-export_name=
+source "$(dirname "${BASH_SOURCE[0]}")/guest.sh"
+
+tuck=''
+server=''
+export_name=''
 size=1G
-cache=$here/../../build/guest-cache
-guest_pages=
-accel=${TUCK_GUEST_ACCEL:-tcg}
-seed=${TUCK_SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
-time_max=${TUCK_GUEST_TIMEOUT:-500}
 # The guest has 256 MiB and is made to hold 300, with its kernel.
-memory_mib=256 fill_mib=300 rounds=2
+fill_mib=300 rounds=2
 pswpout_min=50000
 
 usage() {
@@ -49,60 +45,24 @@ if [[ -z $guest_pages || -z $tuck$server ]]; then
   exit 2
 fi
 
-work=$(mktemp -d "${TMPDIR:-/tmp}/tuck-guest.XXXXXX")
-# A socket's path has room for 107 bytes.
-((${#work} < 90)) || { rmdir "$work" && work=$(mktemp -d /tmp/tuck-guest.XXXXXX); }
 socket=$work/disk.sock control=$work/control.sock
-server_pid='' qemu_pid=''
-
+server_pid=''
 end_all() {
-  # Only what a failure has left running. SIGTERM for `timeout`, which passes it on to QEMU.
-  [[ -z $qemu_pid ]] || kill -TERM "$qemu_pid" 2>/dev/null || true
   [[ -z $server_pid ]] || kill -KILL "$server_pid" 2>/dev/null || true
-  rm -rf "$work"
+  end_guest
 }
 trap end_all EXIT
-trap 'exit 1' INT TERM
-
-skip() {
-  echo "SKIPPED: $1"
-  exit 77
-}
-
-fail() {
-  echo "FAILED: $1"
-  local log
-  for log in console server qemu; do
-    [[ -s $work/$log.log ]] || continue
-    echo "--- $log.log, its end:"
-    tail -n 80 "$work/$log.log" | tr -d '\r'
-  done
-  exit 1
-}
-
-# What the guest reported under this key.
-result() {
-  tr -d '\r' <"$work/result.log" | tr ' ' '\n' | sed -n "s/^$1=//p" | tail -n 1
-}
-
-find_busybox() {
-  local found=${TUCK_BUSYBOX:-$(command -v busybox)}
-  # One that needs a loader would not run in the guest; ldd fails on one that needs none.
-  [[ -x $found ]] && ! ldd "$found" >/dev/null 2>&1 && echo "$found"
-}
 
 prepare() {
-  [[ $(uname -m) == x86_64 ]] || skip "the guest's program is built for $(uname -m), the guest is x86_64"
-  command -v qemu-system-x86_64 >/dev/null || skip "no qemu-system-x86_64 (package qemu-system-x86)"
-  [[ $accel != kvm || -w /dev/kvm ]] || skip "TUCK_GUEST_ACCEL=kvm, and /dev/kvm cannot be used here"
-  busybox=$(find_busybox) || skip "no static busybox (package busybox-static)"
-  local status=0
-  kernel_dir=$("$here/kernel.sh" "$cache" 2>"$work/kernel.log") || status=$?
-  sed 's/^/  /' "$work/kernel.log"
-  ((status != 77)) || skip "no kernel for the guest"
-  ((status == 0)) || fail "kernel.sh ended with status $status"
-  "$here/make_initramfs.sh" "$kernel_dir" "$busybox" "$guest_pages" "$work/initramfs" ||
-    fail "make_initramfs.sh failed"
+  cat >"$work/settings" <<END
+tuck_mib=$fill_mib tuck_kept_mib=80 tuck_rounds=$rounds tuck_seed=$seed
+END
+  local -a modules=()
+  local module
+  for module in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk; do
+    modules+=(--module "$module")
+  done
+  prepare_guest swap_scenario.sh "${modules[@]}"
 }
 
 start_server() {
@@ -128,42 +88,12 @@ start_server() {
   fail "the server did not come up"
 }
 
-# Waits ten seconds for a process to end; returns its status.
-wait_or_kill() {
-  local i
-  for ((i = 0; i < 100; i++)); do
-    kill -0 "$1" 2>/dev/null || break
-    sleep 0.1
-  done
-  kill -KILL "$1" 2>/dev/null && echo "process $1 had to be killed"
-  local status=0
-  wait "$1" || status=$?
-  return "$status"
-}
-
-run_guest() {
+swap_on_server() {
   local disk="nbd+unix:///$export_name?socket=$socket"
-  # A panic reboots at once, and a reboot ends QEMU. Without zswap, which would take pages away from
-  # the disk.
-  local cmdline="console=ttyS0 loglevel=6 panic=-1 zswap.enabled=0 rdinit=/init"
-  cmdline+=" tuck_mib=$fill_mib tuck_rounds=$rounds tuck_seed=$seed"
-  # shellcheck disable=SC2054  # The commas are QEMU's.
-  local -a qemu=(qemu-system-x86_64 -accel "$accel" -smp 2 -m "${memory_mib}M" -nodefaults -no-user-config
-    -display none -no-reboot -kernel "$kernel_dir/vmlinuz" -initrd "$work/initramfs" -append "$cmdline"
-    -serial "file:$work/console.log" -serial "file:$work/result.log"
-    # The server's socket may be bound a moment before it is listened on.
-    -drive "file=$disk,file.open-timeout=10,format=raw,if=none,id=swap,discard=unmap"
-    -device virtio-blk-pci,drive=swap)
   echo "guest: $memory_mib MiB, filled with $fill_mib MiB, $rounds rounds, accelerator $accel, TUCK_SEED=$seed"
-  timeout --kill-after=10 "$time_max" "${qemu[@]}" >"$work/qemu.log" 2>&1 &
-  qemu_pid=$!
-  local status=0
-  wait "$qemu_pid" || status=$?
-  qemu_pid=
-  touch "$work/result.log"
-  tr -d '\r' <"$work/result.log" | sed 's/^/  /'
-  ((status != 124 && status != 137)) || fail "the guest was not done after $time_max s"
-  ((status == 0)) || fail "QEMU ended with status $status"
+  # The server's socket may be bound a moment before it is listened on.
+  run_guest -drive "file=$disk,file.open-timeout=10,format=raw,if=none,id=swap,discard=unmap" \
+    -device virtio-blk-pci,drive=swap
 }
 
 judge() {
@@ -178,9 +108,7 @@ judge() {
   ((swapoff_in > 0)) || fail "swapoff found nothing on the disk"
   (($(result discards) > 0)) || fail "the disk got no discard for slots that became free"
   [[ $(result end) == ok ]] || fail "the guest ended with: $(result end)"
-  if tr -d '\r' <"$work/console.log" | grep -E 'I/O error|Read-error|Write-error|BUG:|WARNING:|Oops'; then
-    fail "the guest's kernel complained"
-  fi
+  if complaints || disk_complaints; then fail "the guest's kernel complained"; fi
 }
 
 stop_server() {
@@ -203,7 +131,7 @@ stop_server() {
 start=$SECONDS
 prepare
 start_server
-run_guest
+swap_on_server
 judge
 stop_server
 echo "PASSED in $((SECONDS - start)) s: wrong_words=$(result wrong_words) pswpin=$(result pswpin)" \

@@ -6,8 +6,18 @@
 # reason where there is no such package to be had. Does as well without root.
 set -euo pipefail
 
+# What the guests need of the 400 MiB, as patterns.
+readonly contents=(
+  './boot/vmlinuz-*'
+  './lib/modules/*/modules.builtin'
+  './lib/modules/*/kernel/drivers/block/virtio_blk.ko*'
+  './lib/modules/*/kernel/drivers/block/nbd.ko*'
+  './lib/modules/*/kernel/drivers/virtio/*.ko*'
+)
+
 cache=$1
-kernel_dir=$cache/kernel
+# The name depends on the list, so a cache that was made from another list is made anew.
+kernel_dir=$cache/kernel-$(printf '%s\n' "${contents[@]}" | cksum | cut -d ' ' -f 1)
 
 skip() {
   echo "kernel.sh: $1" >&2
@@ -39,18 +49,16 @@ if [[ ! -e $kernel_dir/vmlinuz ]]; then
     cat "$work/download.log" >&2
     skip "$package could not be downloaded"
   }
-  # Of 400 MiB the guest needs 9.
   dpkg-deb --fsys-tarfile "$work"/linux-image-*.deb |
-    tar -x -C "$work" --wildcards './boot/vmlinuz-*' './lib/modules/*/modules.builtin' \
-      './lib/modules/*/kernel/drivers/block/virtio_blk.ko*' \
-      './lib/modules/*/kernel/drivers/virtio/*.ko*' 2>"$work/tar.log" || {
+    tar -x -C "$work" --wildcards "${contents[@]}" 2>"$work/tar.log" || {
     cat "$work/tar.log" >&2
     exit 1
   }
   mkdir "$work/kernel"
   mv "$work"/lib/modules/* "$work/kernel/modules"
   mv "$work"/boot/vmlinuz-* "$work/kernel/vmlinuz"
-  rm -rf "$kernel_dir"
+  # What was made from other lists; a guest that was booted from it has read it already.
+  rm -rf "$cache"/kernel "$cache"/kernel-*
   mv "$work/kernel" "$kernel_dir"
   echo "kernel.sh: unpacked $package" >&2
 fi

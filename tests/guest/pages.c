@@ -1,5 +1,6 @@
 #include "pages.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 enum {
@@ -16,6 +17,7 @@ struct Token {
 
 static struct Token vocabulary[kVocabulary];
 static uint64_t run_seed;
+static bool only_noise;
 
 struct Random {
   uint64_t state;
@@ -57,6 +59,10 @@ void pages_init(uint64_t seed) {
     token->text[length] = ' ';
     token->length = length + 1;
   }
+}
+
+void pages_only_noise(void) {
+  only_noise = true;
 }
 
 static void put_text(struct Random* random, char* out) {
@@ -108,12 +114,12 @@ void pages_make(uint64_t page, unsigned version, uint64_t out[kPageWords]) {
   struct Random random = {pages_mix(page, version)};
   uint64_t kinds = next(&random);
   for (size_t at = 0; at < kPageWords; at += kBlockWords, kinds >>= 4) {
-    uint64_t kind = kinds & 15;
-    if (kind < 5)
+    uint64_t kind = only_noise ? 15 : kinds & 15;
+    if (kind < 3)
       put_text(&random, (char*)(out + at));
-    else if (kind < 10)
+    else if (kind < 9)
       put_pointers(&random, out + at);
-    else if (kind < 11)
+    else if (kind < 10)
       put_numbers(&random, out + at);
     else if (kind < 15)
       memset(out + at, 0, kBlockBytes);

@@ -11,6 +11,9 @@ enum { kPageBytes = 4096, kPageWords = kPageBytes / 8 };
 /* Makes the vocabulary that all pages draw on; once, before the first pages_make(). */
 void pages_init(uint64_t seed);
 
+/* From now on pages_make() makes pages that do not compress. */
+void pages_only_noise(void);
+
 /* The page's content. Version 0 is all zeroes; any other begins with pages_name(page, version), so
    no two pages are alike, and holds a mix of text, pointers, small numbers, noise and zeroes that
    lz4 and zstd bring down to between a half and a third. */
