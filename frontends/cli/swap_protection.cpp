@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -43,6 +44,10 @@ constexpr size_t kStackBytes = 256u << 10;
 constexpr size_t kHeapRoomBytes = 1u << 20;
 
 constexpr int kOomProtected = -1000;
+// What the names of the threads that answer requests begin with (frontends/nbd/server.cpp).
+constexpr std::string_view kServingThreads = "tuck-nbd-";
+// The lowest real-time priority.
+constexpr int kServingPriority = 1;
 constexpr unsigned kCapIpcLock = 14;
 
 std::string error_text() {
@@ -157,6 +162,21 @@ Protection check_residence(const std::string& refused,
   return result;
 }
 
+// visit(id, text of its stat file) for each task of this process.
+template <class Visit>
+void for_each_task(const Visit& visit) {
+  DIR* const tasks = opendir("/proc/self/task");
+  if (tasks == nullptr) return;
+  while (const dirent* entry = readdir(tasks)) {
+    if (entry->d_name[0] == '.') continue;
+    std::ifstream file(std::string("/proc/self/task/") + entry->d_name + "/stat");
+    std::string text;
+    // One that has ended meanwhile needs nothing any more.
+    if (std::getline(file, text)) visit(static_cast<pid_t>(std::atoi(entry->d_name)), text);
+  }
+  closedir(tasks);
+}
+
 Protection check_flusher(const std::string& refused) {
   const ThreadFlags flags = read_thread_flags();
   Protection result;
@@ -177,6 +197,34 @@ Protection check_oom(const std::string& refused) {
   const int64_t score = read_process_figures().oom_score_adj;
   Protection result{"oom_score_adj", score == kOomProtected, std::to_string(score)};
   if (!result.holds) result.detail += "; " + refused + "; needs CAP_SYS_RESOURCE";
+  return result;
+}
+
+// A reply is copied into memory of the kernel's. When free memory is down to the mark at which
+// everybody waits for pages to be written out, the replies that would let it rise wait as well.
+// Linux lets real-time tasks go below that mark, by a quarter of it (a half since Linux 6.4). Not
+// the background's thread: it would fill the pool with what is kept for the replies.
+Protection put_serving_threads_first() {
+  Protection result;
+  result.name = "priority";
+  unsigned threads = 0;
+  for_each_task([&](pid_t id, const std::string& text) {
+    std::string name;
+    uint64_t flags = 0;
+    if (!parse_task_stat(text, name, flags) || !name.starts_with(kServingThreads)) return;
+    ++threads;
+    sched_param wanted{};
+    wanted.sched_priority = kServingPriority;
+    if (sched_setscheduler(id, SCHED_RR, &wanted) != 0) {
+      result.detail = "SCHED_RR for " + name + ": " + error_text() + "; needs CAP_SYS_NICE";
+    } else if (sched_getscheduler(id) != SCHED_RR) {
+      result.detail = name + " is not a real-time task";
+    }
+  });
+  result.holds = threads != 0 && result.detail.empty();
+  if (result.detail.empty()) {
+    result.detail = std::to_string(threads) + " threads that serve are real-time tasks";
+  }
   return result;
 }
 
@@ -206,22 +254,15 @@ bool parse_task_stat(const std::string& text, std::string& name, uint64_t& flags
 
 ThreadFlags read_thread_flags() {
   ThreadFlags result;
-  DIR* const tasks = opendir("/proc/self/task");
-  if (tasks == nullptr) return result;
-  while (const dirent* entry = readdir(tasks)) {
-    if (entry->d_name[0] == '.') continue;
-    std::ifstream file(std::string("/proc/self/task/") + entry->d_name + "/stat");
-    std::string text;
+  for_each_task([&result](pid_t, const std::string& text) {
     std::string name;
     uint64_t flags = 0;
-    // One that has ended meanwhile needs nothing any more.
-    if (!std::getline(file, text) || !parse_task_stat(text, name, flags)) continue;
+    if (!parse_task_stat(text, name, flags)) return;
     ++result.threads;
     constexpr uint64_t kBoth = kMemallocNoio | kLocalThrottle;
-    if ((flags & kBoth) == kBoth) continue;
+    if ((flags & kBoth) == kBoth) return;
     if (result.unprotected++ == 0) result.first_unprotected = name;
-  }
-  closedir(tasks);
+  });
   return result;
 }
 
@@ -279,9 +320,12 @@ Status SwapProtection::complete(const std::vector<AddressRange>& filled_later,
         static_cast<void>(mlock(address_of(mapping), mapping.bytes()));
     }
   }
-  list_ = {check_lock(filled_later), check_residence(refused, filled_later),
+  list_ = {check_lock(filled_later),
+           check_residence(refused, filled_later),
            check_reserve(reserve_ready_bytes, reserve_wanted_bytes),
-           check_flusher(flusher_refusal_), check_oom(oom_refusal_)};
+           check_flusher(flusher_refusal_),
+           check_oom(oom_refusal_),
+           put_serving_threads_first()};
   if (mode_ != ProtectionMode::strict) return std::nullopt;
   std::string missing;
   for (const Protection& one : list_) {
