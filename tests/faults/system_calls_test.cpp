@@ -95,7 +95,7 @@ const std::vector<Subject>& subjects() {
 // in the long version.
 uint64_t next(uint64_t nth, bool for_good) {
   static const bool every_one = std::getenv("TUCK_SOAK") != nullptr;
-  return every_one ? nth + 1 : nth + 1 + nth / (for_good ? 2 : 6);
+  return every_one ? nth + 1 : nth + 1 + nth / (for_good ? 2 : 4);
 }
 
 std::string name_of(const Fault& fault) {
