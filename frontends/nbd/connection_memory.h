@@ -83,13 +83,15 @@ class ConnectionMemory {
     return transmitting.map(transmissions, TransmissionPlace::kBytes, kTransmittingWarm);
   }
 
-  BlockPool negotiating;
-  BlockPool transmitting;
-
- private:
-  // Enough for one client with several connections to come back to warm memory.
+  // Blocks that stay resident when they are given back: enough for one client with several
+  // connections to come back to.
   static constexpr size_t kNegotiatingWarm = 8;
   static constexpr size_t kTransmittingWarm = 4;
+  static constexpr size_t kWarmBytes =
+      kNegotiatingWarm * NegotiationPlace::kBytes + kTransmittingWarm * TransmissionPlace::kBytes;
+
+  BlockPool negotiating;
+  BlockPool transmitting;
 };
 
 }  // namespace tuck::nbd

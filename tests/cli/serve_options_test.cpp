@@ -202,5 +202,67 @@ TEST(ServeOptions, ControlSocket) {
   EXPECT_EQ(settings->control.path, "") << "--stdio leaves no socket behind unasked";
 }
 
+// --- What clients may do -----------------------------------------------------------------------
+
+TEST(ClientOptions, Defaults) {
+  const auto settings = check_serve(valid(), 0);
+  ASSERT_TRUE(settings.ok()) << settings.error().message;
+  const nbd::ServerOptions defaults;
+  nbd::ServerOptions options;
+  set_client_options(settings->clients, options);
+  EXPECT_EQ(options.in_flight_bytes_max, defaults.in_flight_bytes_max);
+  EXPECT_EQ(options.negotiation_time_max, defaults.negotiation_time_max);
+  EXPECT_EQ(options.negotiation.options_max, defaults.negotiation.options_max);
+  EXPECT_EQ(options.negotiation.option_bytes_max, defaults.negotiation.option_bytes_max);
+  EXPECT_EQ(options.negotiation.bytes_max, defaults.negotiation.bytes_max);
+  EXPECT_EQ(options.stall.request.count(), 0) << "a swap client is never given up";
+  EXPECT_EQ(options.stall.reply.count(), 0);
+  EXPECT_FALSE(options.peers.any_user);
+  EXPECT_TRUE(options.peers.users.empty());
+}
+
+TEST(ClientOptions, EachIsTaken) {
+  ServeArguments arguments = valid();
+  arguments.clients.in_flight = "8M";
+  arguments.clients.negotiation_s = 3;
+  arguments.clients.negotiation_options = 7;
+  arguments.clients.negotiation_bytes = "64K";
+  arguments.clients.request_stall_s = 60;
+  arguments.clients.reply_stall_s = 30;
+  arguments.clients.allowed_users = {"1000", "0", "4294967294"};
+  const auto settings = check_serve(arguments, 0);
+  ASSERT_TRUE(settings.ok()) << settings.error().message;
+  nbd::ServerOptions options;
+  set_client_options(settings->clients, options);
+  EXPECT_EQ(options.in_flight_bytes_max, 8u << 20);
+  EXPECT_EQ(options.negotiation_time_max, std::chrono::seconds(3));
+  EXPECT_EQ(options.negotiation.options_max, 7u);
+  EXPECT_EQ(options.negotiation.bytes_max, 64u << 10);
+  EXPECT_EQ(options.negotiation.option_bytes_max, 64u << 10) << "one is not more than all";
+  EXPECT_EQ(options.stall.request, std::chrono::seconds(60));
+  EXPECT_EQ(options.stall.reply, std::chrono::seconds(30));
+  EXPECT_EQ(options.peers.users, (std::vector<uint32_t>{1000, 0, 4294967294}));
+  EXPECT_FALSE(options.peers.any_user);
+  arguments.clients.allowed_users = {"any"};
+  EXPECT_TRUE(check_serve(arguments, 0)->clients.peers.any_user);
+}
+
+TEST(ClientOptions, WhatCannotBeIsRefused) {
+  expect_refused([](ServeArguments& a) { a.clients.in_flight = "100K"; }, {"--in-flight", "100K"});
+  expect_refused([](ServeArguments& a) { a.clients.in_flight = "much"; }, {"--in-flight"});
+  expect_refused([](ServeArguments& a) { a.clients.negotiation_s = 0; }, {"--negotiation-time"});
+  expect_refused([](ServeArguments& a) { a.clients.negotiation_options = 0; },
+                 {"--negotiation-options"});
+  expect_refused([](ServeArguments& a) { a.clients.negotiation_bytes = "1K"; },
+                 {"--negotiation-bytes", "1K"});
+  expect_refused([](ServeArguments& a) { a.clients.request_stall_s = 100'000; },
+                 {"--request-stall"});
+  expect_refused([](ServeArguments& a) { a.clients.reply_stall_s = 100'000; }, {"--reply-stall"});
+  for (const char* user : {"root", "", "-1", "4294967295", "4294967296", " 1", "1 ", "0x1"}) {
+    expect_refused([user](ServeArguments& a) { a.clients.allowed_users = {user}; },
+                   {"--allow-uid"});
+  }
+}
+
 }  // namespace
 }  // namespace tuck::cli

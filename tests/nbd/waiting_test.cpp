@@ -1,6 +1,7 @@
 // Requests that have to wait for room: the memory source holds back the frames that stores need.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <string_view>
@@ -153,6 +154,28 @@ TEST(NbdWaiting, ReadsPassAWriteThatWaits) {
     EXPECT_TRUE(client.receive(kBytes) ==
                 std::string(reinterpret_cast<const char*>(last.data()), last.size()));
   }
+}
+
+TEST(NbdWaiting, ARequestThatWaitsIsNoClientThatHasStalled) {
+  SlowPool source;
+  TestServerOptions options = waiting_for_reserve(source);
+  options.server.stall.request = std::chrono::milliseconds(50);
+  options.server.stall.reply = std::chrono::milliseconds(50);
+  TestServer server(std::move(options));
+  Client client;
+  ASSERT_EQ(client.connect(server.unix_uri()), 0) << nbd_get_error();
+  source.hold();
+  const Bytes data = noise(seed(), 4 << 20);
+  int error = -1;
+  std::thread writer([&] { error = client.write(1, data); });
+  EXPECT_TRUE(eventually([&] { return server.report().requests_pending == 1; }));
+  // Many times both limits.
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  source.let_go();
+  writer.join();
+  EXPECT_EQ(error, 0);
+  EXPECT_TRUE(client.must_read(1, data.size()) == data);
+  EXPECT_EQ(server.report().connections_broken, 0u);
 }
 
 TEST(NbdWaiting, AClientMayVanishWhileItsRequestWaits) {
