@@ -19,7 +19,9 @@ namespace tuck::nbd {
 
 namespace {
 
-constexpr int kBacklog = 128;
+// A client that connects without waiting is turned away when so many others wait to be accepted, so
+// there is room for a burst. The kernel's own bound (net.core.somaxconn) may be lower.
+constexpr int kBacklog = 1024;
 
 Error failed(std::string what) {
   return Error{Errc::invalid, fmt::format("{}: {}", what, std::strerror(errno))};

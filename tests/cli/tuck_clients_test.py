@@ -37,8 +37,8 @@ class ClientsTest(TuckTest):
         """A socket that has sent this, behind both client flags if it is anything."""
         connection = socket.socket(socket.AF_UNIX)
         self.addCleanup(connection.close)
+        connection.connect(self.path(name))  # waits while the server's queue is full
         connection.settimeout(PATIENCE)
-        connection.connect(self.path(name))
         if sent:
             connection.sendall(struct.pack(">I", 3) + sent)
         return connection
