@@ -25,7 +25,12 @@ constexpr uint32_t kAllOptions[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0x
 
 class Incident : public HostileTest {
  protected:
-  void SetUp() override { start(); }
+  void SetUp() override {
+    TestServerOptions options = small_disk();
+    // Hundreds come and go faster than the server buries them.
+    options.server.connections_max = 1024;
+    start(std::move(options));
+  }
 
   std::unique_ptr<RawClient> saying(const std::string& options) {
     auto client = greeted(path());
