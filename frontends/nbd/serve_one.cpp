@@ -97,7 +97,7 @@ Status serve(const ServerOptions& options, int input_fd, int output_fd) {
 Status Server::serve_one(ServerOptions options, int input_fd, int output_fd) {
   const HoldBackSigpipe no_sigpipe;
   options.listen.clear();
-  const Status error = or_no_memory("the server", [&] {
+  Status error = or_no_memory("the server", [&] {
     Status wrong = check_options(options);
     return wrong ? wrong : serve(options, input_fd, output_fd);
   });
