@@ -16,8 +16,7 @@ BlockPool::~BlockPool() {
 Status BlockPool::map(size_t blocks, size_t block_bytes, size_t warm_max) {
   TUCK_CHECK(memory_ == nullptr && block_bytes % kPageSize == 0);
   const size_t bytes = blocks * block_bytes;
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     return Error{Errc::no_space, fmt::format("cannot map {} for the buffers of clients: {}; lower "
                                              "the number of connections",
