@@ -26,6 +26,8 @@ namespace {
 // The server answers in microseconds; a machine on which it takes this long is not worth waiting
 // for.
 constexpr int kHangMs = 60'000;
+// How long a client that takes nothing tries to send.
+constexpr int kDeafMs = 5;
 
 // How the client ends.
 enum class Ending : uint8_t {
@@ -80,28 +82,26 @@ class Client {
         if (ending_ != Ending::half_close) return true;
         shutdown(fd_, SHUT_WR);
       }
-      pollfd event{fd_, static_cast<short>(sending ? POLLIN | POLLOUT : POLLIN), 0};
-      if (ending_ == Ending::deaf) event.events = POLLOUT;
-      const int ready = poll(&event, 1, kHangMs);
+      const bool deaf = ending_ == Ending::deaf;
+      pollfd event{fd_,
+                   static_cast<short>(deaf      ? POLLOUT
+                                      : sending ? POLLIN | POLLOUT
+                                                : POLLIN),
+                   0};
+      const int ready = poll(&event, 1, deaf ? kDeafMs : kHangMs);
       if (ready < 0 && errno == EINTR) continue;
       // A server that waits for a client who takes nothing is right to do so.
-      if (ending_ == Ending::deaf && blocked()) return true;
-      if (ready <= 0) return false;
-      if ((event.revents & (POLLIN | POLLHUP | POLLERR)) != 0 && !listen()) return true;
+      if (ready <= 0) return deaf;
+      if (deaf && (event.revents & (POLLHUP | POLLERR)) != 0) return true;
+      if (!deaf && (event.revents & (POLLIN | POLLHUP | POLLERR)) != 0 && !listen()) return true;
       if (sending && (event.revents & POLLOUT) != 0 && !speak(text)) sending = false;
     }
   }
   const std::string& heard() const { return heard_; }
 
  private:
-  // Nothing more goes out for the moment.
-  bool blocked() const {
-    pollfd event{fd_, POLLOUT, 0};
-    return poll(&event, 1, 1) == 0;
-  }
   // False: the server has closed.
   bool listen() {
-    if (ending_ == Ending::deaf) return false;
     std::array<char, 65536> bytes;
     const ssize_t got = recv(fd_, bytes.data(), bytes.size(), 0);
     if (got > 0) heard_.append(bytes.data(), static_cast<size_t>(got));
@@ -141,7 +141,7 @@ std::string judge(const Outcome& handshake, std::string_view requests, std::stri
   StreamOracle oracle({kFuzzDiskBytes, agreed.structured_replies, agreed.base_allocation,
                        agreed.export_->read_only});
   oracle.sent(as_bytes(requests));
-  const std::string wrong = oracle.received(as_bytes(replies));
+  std::string wrong = oracle.received(as_bytes(replies));
   if (!wrong.empty()) return wrong;
   if (!all_heard) return {};
   if (oracle.outstanding() != 0) return "requests stay without an answer";

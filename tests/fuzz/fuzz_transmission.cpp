@@ -73,7 +73,7 @@ class Play {
       const Progress progress = machine_.run();
       const bool over = progress == Progress::disconnected || progress == Progress::broken;
       const std::string said = machine_.take(over ? SIZE_MAX : out_sizes_.next());
-      const std::string wrong = oracle_.received(as_bytes(said));
+      std::string wrong = oracle_.received(as_bytes(said));
       if (!wrong.empty()) return wrong;
       if (over) return judge_end(progress);
       if (progress == Progress::needs_input && sent_ == stream_.size()) return judge_idle();
@@ -94,7 +94,7 @@ class Play {
   }
   std::string judge_rest() {
     for (std::string said = machine_.take(); !said.empty(); said = machine_.take()) {
-      const std::string wrong = oracle_.received(as_bytes(said));
+      std::string wrong = oracle_.received(as_bytes(said));
       if (!wrong.empty()) return wrong;
     }
     if (oracle_.outstanding() != 0) return "requests stay without an answer";

@@ -100,7 +100,7 @@ bool StreamOracle::is_zero(const Disk& disk, uint64_t offset, uint64_t length) {
 std::string StreamOracle::judge_disk(std::span<const std::byte> disk) const {
   // A payload that was cut off may have taken effect in part.
   if (payload_left_ == 0 || payload_.empty()) return compare(disk_, 0, disk);
-  const std::string before = compare(disk_, 0, disk.first(write_.offset));
+  std::string before = compare(disk_, 0, disk.first(write_.offset));
   if (!before.empty()) return before;
   const uint64_t end = write_.offset + write_.length;
   return compare(disk_, end, disk.subspan(end));
