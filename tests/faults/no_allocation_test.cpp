@@ -42,7 +42,8 @@ TEST(NoAllocation, TheCountersCount) {
     count = allocations_of("tuck-nbd-");
   });
   thread.join();
-  EXPECT_EQ(count.heap, 4u);
+  // And what the thread frees of its own as it ends.
+  EXPECT_GE(count.heap, 4u);
   EXPECT_EQ(count.system, 2u);
   EXPECT_EQ(count.frames, 1u);
 }
