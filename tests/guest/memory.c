@@ -12,6 +12,8 @@
 #include "process.h"
 
 enum {
+  /* More than there is may be asked for. */
+  kMapFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
   kThreads = 2,
   kWrongPagesShown = 8,
   kDropped = 0x8000,
@@ -32,8 +34,7 @@ static unsigned expected_version(uint64_t page) {
 }
 
 static void* map(void* where, size_t bytes, int flags) {
-  void* mapped =
-      mmap(where, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+  void* mapped = mmap(where, bytes, PROT_READ | PROT_WRITE, kMapFlags | flags, -1, 0);
   if (mapped == MAP_FAILED) process_fail("mmap");
   return mapped;
 }
