@@ -427,6 +427,8 @@ TEST(IncidentAtStop, Cve2024_7409StoppingWithClientsInEveryPhase) {
     server.stop();
     EXPECT_EQ(server.report().connections_now, 0u);
     EXPECT_EQ(server.report().in_flight_bytes, 0u);
+    // Nobody negotiated badly. One would be counted that was to hear the greeting and never did.
+    EXPECT_EQ(server.report().negotiations_failed, 0u);
   }
 }
 
