@@ -147,7 +147,14 @@ std::string OwnedBytes::change(Disk& disk, Piece& piece, uint64_t at,
   const uint64_t told = how.end == Change::End::done ? data.size() : how.bytes.value_or(0);
   std::copy_n(data.begin(), told, piece.bytes.begin() + static_cast<std::ptrdiff_t>(at));
   if (how.end == Change::End::done) return {};
-  return settle(disk, piece, at + told, data.subspan(told));
+  if (!how.bytes) return settle(disk, piece, at, data);
+  // It was told how far it got: what is behind that is what it was.
+  const auto found = std::span(scratch_).first(data.size() - told);
+  if (auto wrong = disk.read(piece.offset + at + told, found); !wrong.empty())
+    return "a read failed: " + wrong;
+  const auto wrong = compare(piece.offset + at + told, found,
+                             std::span(piece.bytes).subspan(at + told, found.size()));
+  return wrong.empty() ? wrong : "behind the end of a refused write: " + wrong;
 }
 
 // After a refusal, or a loss: bytes are the old ones. If nobody has said how far it got there may
