@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 namespace tuck::cli {
@@ -135,7 +136,12 @@ void ControlServer::accept_all() {
 }
 
 bool ControlServer::serve(Connection& connection) {
-  if (connection.reply.empty() && !receive(connection)) return false;
+  // Figures are not worth the end of the server: without memory for an answer there is none.
+  try {
+    if (connection.reply.empty() && !receive(connection)) return false;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
   return connection.reply.empty() || send_on(connection);
 }
 

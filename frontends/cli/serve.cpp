@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -56,6 +57,10 @@ Json figures_now(const ServedPool& pool, const nbd::Server* server, Clock::time_
   if (server != nullptr) {
     figures.uris = server->uris();
     figures.server = server->report();
+  }
+  // No answer rather than a wrong one: the control socket hangs up.
+  if (!figures.engine.complete || (figures.server && !figures.server->complete)) {
+    throw std::bad_alloc();
   }
   return to_json(figures);
 }

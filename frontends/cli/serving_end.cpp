@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "frontends/cli/service_manager.h"
@@ -37,14 +39,18 @@ std::string wait_for_end(StopSignals& signals, ControlServer* control, int done_
     return control_time < 0 ? own : std::min(own, control_time);
   };
   std::vector<pollfd> waits;
+  waits.reserve(3 + ControlServer::kConnectionsMax);
   while (true) {
     waits.clear();
     waits.push_back({.fd = signals.fd(), .events = POLLIN, .revents = 0});
     waits.push_back({.fd = done_fd, .events = POLLIN, .revents = 0});
     if (control != nullptr) control->add(waits);
     if (poll(waits.data(), waits.size(), time_left()) < 0 && errno != EINTR) {
-      spdlog::error("poll: {}; stopping", std::strerror(errno));
-      return "an error";
+      // The kernel has no memory to wait with, which is no reason to stop serving.
+      spdlog::error("poll: {}; trying again", std::strerror(errno));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      for (pollfd& wait : waits)
+        wait.revents = 0;
     }
     if (std::string name = signals.take_name(); !name.empty()) return name;
     if (waits[1].revents != 0) return "";

@@ -102,7 +102,7 @@ struct OperationReport {
 };
 
 struct ServerReport {
-  // False: there was no memory for the figures, and nothing is filled in.
+  // False: there was no memory for `operations`, which is empty.
   bool complete = true;
   uint64_t connections_now = 0;
   uint64_t connections_max = 0;

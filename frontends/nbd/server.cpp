@@ -44,7 +44,7 @@ class Server::Impl {
   Status start();
   void stop() noexcept;
   const std::vector<std::string>& uris() const noexcept { return listener_.uris(); }
-  ServerReport report() const;
+  ServerReport report() const noexcept;
 
  private:
   void take(int fd, std::optional<Peer> peer) noexcept;
@@ -134,7 +134,7 @@ void Server::Impl::take(int fd, std::optional<Peer> peer) noexcept {
   least->post(*connection);
 }
 
-ServerReport Server::Impl::report() const {
+ServerReport Server::Impl::report() const noexcept {
   ServerReport report;
   report.connections_max = options_.connections_max;
   report.peers_refused = listener_.refused();
@@ -143,9 +143,14 @@ ServerReport Server::Impl::report() const {
   report.in_flight_bytes_max = blocks.blocks() * blocks.block_bytes();
   report.connections_accepted = accepted_.load(std::memory_order_relaxed);
   report.connections_refused = refused_.load(std::memory_order_relaxed);
-  report.operations.resize(kOperations);
-  for (size_t i = 0; i < kOperations; ++i)
-    report.operations[i].name = kOperationNames[i];
+  try {
+    report.operations.resize(kOperations);
+    for (size_t i = 0; i < kOperations; ++i)
+      report.operations[i].name = kOperationNames[i];
+  } catch (const std::bad_alloc&) {
+    report.operations.clear();
+    report.complete = false;
+  }
   for (const auto& worker : workers_) {
     const WorkerCounters& counters = std::as_const(*worker).counters();
     report.connections_now += worker->load();
@@ -158,7 +163,7 @@ ServerReport Server::Impl::report() const {
     report.negotiations_failed += counters.negotiations_failed.get();
     report.connections_broken += counters.connections_broken.get();
     report.requests_pending += counters.requests_pending.get();
-    for (size_t i = 0; i < kOperations; ++i) {
+    for (size_t i = 0; i < report.operations.size(); ++i) {
       const OperationCounters& from = counters.operations[i];
       OperationReport& to = report.operations[i];
       to.requests += from.requests.get();
@@ -190,13 +195,7 @@ const std::vector<std::string>& Server::uris() const noexcept {
   return impl_->uris();
 }
 ServerReport Server::report() const noexcept {
-  try {
-    return impl_->report();
-  } catch (const std::bad_alloc&) {
-    ServerReport none;
-    none.complete = false;
-    return none;
-  }
+  return impl_->report();
 }
 
 }  // namespace tuck::nbd

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -99,6 +100,19 @@ class ControlSocket : public ::testing::Test {
 
 std::string echo(std::string_view line) {
   return "<" + std::string(line) + ">\n";
+}
+
+TEST_F(ControlSocket, WithoutMemoryForAnAnswerItHangsUpAndGoesOn) {
+  start([](std::string_view line) -> std::string {
+    if (line == "much") throw std::bad_alloc();
+    return echo(line);
+  });
+  const FileDescriptor client = connect_client();
+  ASSERT_EQ(send(client.get(), "much\n", 5, MSG_NOSIGNAL), 5);
+  EXPECT_EQ(read_all(client), "");
+  const auto answer = ask("little");
+  ASSERT_TRUE(answer.ok()) << answer.error().message;
+  EXPECT_EQ(*answer, echo("little"));
 }
 
 TEST_F(ControlSocket, AnswersALine) {
