@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/backoff.h"
+
 namespace tuck {
 
 // Where a thread starts to look, so that threads on different processors seldom meet and one
@@ -43,17 +45,19 @@ class ClaimArray {
 
   explicit ClaimArray(uint32_t count) : count_(count), lines_(new Line[count]) {}
 
-  // Any free element; waits (yielding) while all are taken.
+  // Any free element; waits while all are taken.
   Claim claim() noexcept {
+    Backoff backoff;
     for (uint32_t i = claim_hint();; ++i) {
       if (try_take(lines_[i % count_])) return Claim(&lines_[i % count_]);
-      if (i % count_ == count_ - 1) ::sched_yield();
+      if (i % count_ == count_ - 1) backoff.pause();
     }
   }
   // Element i and no other; waits while it is taken. For changing all elements one by one.
   Claim claim_at(uint32_t i) noexcept {
+    Backoff backoff;
     while (!try_take(lines_[i]))
-      ::sched_yield();
+      backoff.pause();
     return Claim(&lines_[i]);
   }
   uint32_t count() const noexcept { return count_; }

@@ -1,9 +1,8 @@
 #include "base/epoch.h"
 
-#include <sched.h>
-
 #include <algorithm>
 
+#include "base/backoff.h"
 #include "base/check.h"
 #include "base/claim_array.h"
 #include "base/sync_point.h"
@@ -11,6 +10,7 @@
 namespace tuck {
 
 uint32_t Epochs::enter() noexcept {
+  Backoff backoff;
   for (uint32_t i = claim_hint();; ++i) {
     auto& word = lines_[i % kLines].word;
     uint64_t expected = kFree;
@@ -22,7 +22,7 @@ uint32_t Epochs::enter() noexcept {
         return i % kLines;
       }
     }
-    if (i % kLines == kLines - 1) ::sched_yield();
+    if (i % kLines == kLines - 1) backoff.pause();
   }
 }
 

@@ -1,7 +1,5 @@
 #include "engine/pins.h"
 
-#include <sched.h>
-
 #include <algorithm>
 
 namespace tuck::engine {
@@ -27,10 +25,11 @@ void PinSet::leave(PinState& state) noexcept {
 void PinSet::make_room(PinState& state, uint32_t room) noexcept {
   // Outside of the epoch, so that two calls that wait for each other's can both go on.
   epochs_.step_out(state.line);
+  Backoff backoff;
   for (;;) {
     flush(state);
     if (state.room() >= room) break;
-    ::sched_yield();
+    backoff.pause();
   }
   epochs_.step_in(state.line);
 }
@@ -73,12 +72,13 @@ uint64_t PinSet::sweep() noexcept {
 }
 
 bool PinSet::drain(uint32_t looks) noexcept {
+  Backoff backoff;
   for (uint32_t line = 0; line < Epochs::kLines; ++line) {
     while (!sweep_line(line)) {
       if (looks == 0) return false;
       --looks;
       TUCK_SYNC_POINT("engine.pins.drain_waits");
-      ::sched_yield();
+      backoff.pause();
     }
   }
   return true;

@@ -61,9 +61,11 @@ void add_serve_options(CLI::App& serve, ServeArguments& arguments) {
              "Clients at once [128; 16 with locked memory]", "N")
       ->check(CLI::PositiveNumber);
   add_client_options(serve, arguments.clients);
-  add_single(serve, "--poll", arguments.poll_us,
-             "Microseconds that a worker polls before it sleeps; 0: none", "US")
-      ->capture_default_str();
+  serve
+      .add_option("--poll", arguments.poll_us,
+                  "Microseconds that a worker polls before it sleeps; 0: none [50; 0 with --swap]")
+      ->type_name("US")
+      ->take_last();
   add_single(serve, "--control", arguments.control,
              std::string("Socket for tuck stat and tuck top; none: no socket [") +
                  kDefaultControlPath + "]",

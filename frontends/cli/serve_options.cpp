@@ -253,9 +253,11 @@ Result<ServeSettings, Error> check_serve(const ServeArguments& arguments, int in
   Result<ClientSettings, Error> clients = check_clients(arguments.clients);
   if (!clients) return clients.error();
   settings.clients = std::move(*clients);
-  if (Status wrong = check_number("--poll", arguments.poll_us, 0, kPollMaxUs)) return *wrong;
+  const bool swap = settings.protection == ProtectionMode::strict;
+  const unsigned poll_us = arguments.poll_us.value_or(swap ? kPollDefaultSwapUs : kPollDefaultUs);
+  if (Status wrong = check_number("--poll", poll_us, 0, kPollMaxUs)) return *wrong;
   settings.workers = arguments.workers;
-  settings.poll_time = std::chrono::microseconds(arguments.poll_us);
+  settings.poll_time = std::chrono::microseconds(poll_us);
 
   Result<ControlSetting, Error> control = check_control(arguments);
   if (!control) return control.error();

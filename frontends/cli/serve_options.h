@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,12 +34,16 @@ struct ServeArguments {
   unsigned workers = 0;
   unsigned connections = 0;  // 0: not given
   ClientArguments clients;
-  unsigned poll_us = 50;
+  std::optional<unsigned> poll_us;
   std::string control;  // empty: not given
   std::string log_level = "info";
 };
 
 inline constexpr unsigned kPollMaxUs = 10'000;
+// Under --swap the threads that serve are real-time threads: one that polls keeps others from the
+// processor, those that its clients wait for among them.
+inline constexpr unsigned kPollDefaultUs = 50;
+inline constexpr unsigned kPollDefaultSwapUs = 0;
 // Connections where no number is given. Each has 800 KiB of buffers, which cost nothing until they
 // are used, or all of it when they are locked: then there is room for one a processor and some.
 inline constexpr unsigned kConnectionsDefault = 128;

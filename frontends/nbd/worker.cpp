@@ -100,8 +100,9 @@ void Worker::run() noexcept {
   }
   // A ticket's last notification may have been taken from the inbox, for another's wake-up, before
   // its thread has written its own.
+  Backoff backoff;
   while (posting_.load(std::memory_order_acquire) != 0)
-    std::this_thread::yield();
+    backoff.pause();
 }
 
 void Worker::wait() noexcept {

@@ -149,6 +149,7 @@ TEST(ServeOptions, SwapAsksForMoreThanLockedMemory) {
   EXPECT_EQ(plain->protection, ProtectionMode::off);
   EXPECT_EQ(plain->connections_max, kConnectionsDefault);
   EXPECT_EQ(plain->reserve_bytes, kReserveDefault);
+  EXPECT_EQ(plain->poll_time.count(), 50);
   arguments.lock_memory = true;
   const auto locked = check_serve(arguments, 0);
   ASSERT_TRUE(locked.ok());
@@ -161,6 +162,7 @@ TEST(ServeOptions, SwapAsksForMoreThanLockedMemory) {
   ASSERT_TRUE(swap.ok());
   EXPECT_EQ(swap->protection, ProtectionMode::strict);
   EXPECT_EQ(swap->connections_max, 100u);
+  EXPECT_EQ(swap->poll_time.count(), 0);
   EXPECT_EQ(swap->reserve_bytes, 4u << 20) << "an eighth of the limit";
   arguments.reserve = "16M";
   ASSERT_TRUE(check_serve(arguments, 0).ok());
