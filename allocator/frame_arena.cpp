@@ -4,6 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include "allocator/size_class.h"
+
 namespace tuck::allocator {
 namespace {
 
@@ -126,6 +128,10 @@ Result<uint32_t> FrameArena::take_run(uint32_t frames) noexcept {
       b.free &= ~run_mask(from, frames);
       relist(block);
       ready_frames_.store(ready_frames() - frames, std::memory_order_relaxed);
+      // Before a store misses it: ready frames in pieces are none to a zspage that is longer.
+      if (options_.wait_for_reserve && find_block(kReady, kZspageFramesMax) == kNone) {
+        run_wanted_.store(true, std::memory_order_relaxed);
+      }
       return block * kBlockFrames + from;
     }
     if (options_.wait_for_reserve) return ask_background(frames);
@@ -273,9 +279,9 @@ void FrameArena::give_run(uint32_t frame, uint32_t frames) noexcept {
 bool FrameArena::reserve_is_low() const noexcept {
   // At the limit there is nothing that could be done about it.
   const bool may_grow = populated_frames() + kBlockFrames <= options_.limit_frames;
-  return (may_grow && ready_frames() < options_.reserve_frames / 2) ||
-         pieces_in_the_way_.load(std::memory_order_relaxed) ||
-         run_wanted_.load(std::memory_order_relaxed);
+  return (may_grow && (ready_frames() < options_.reserve_frames / 2 ||
+                       run_wanted_.load(std::memory_order_relaxed))) ||
+         pieces_in_the_way_.load(std::memory_order_relaxed);
 }
 
 bool FrameArena::maintain() noexcept {

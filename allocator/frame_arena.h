@@ -140,8 +140,9 @@ class FrameArena {
   std::atomic<uint64_t> reserve_misses_{0};
   // The last populate failed: stores need not wait for the reserve. Cleared by a success.
   std::atomic<bool> starved_{false};
-  // Under wait_for_reserve: a run was asked for that no ready frames make up; with
-  // pieces_in_the_way_ once the limit leaves no room for a block beside them.
+  // Under wait_for_reserve: no ready run is as long as a zspage may be, or one was asked for that
+  // no ready frames make up; with pieces_in_the_way_ once the limit leaves no room for a block
+  // beside them.
   std::atomic<bool> run_wanted_{false};
   // A run was refused for the limit while there were ready frames, in pieces too short for it.
   std::atomic<bool> pieces_in_the_way_{false};

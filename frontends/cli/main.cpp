@@ -58,7 +58,7 @@ void add_serve_options(CLI::App& serve, ServeArguments& arguments) {
              "N")
       ->capture_default_str();
   add_single(serve, "--connections", arguments.connections,
-             "Clients at once [128; 16 with locked memory]", "N")
+             "Clients at once [128; 16 with --lock-memory, 4 with --swap]", "N")
       ->check(CLI::PositiveNumber);
   add_client_options(serve, arguments.clients);
   serve

@@ -36,6 +36,7 @@ nbd::ServerOptions server_options(const ServeSettings& settings, const ServedPoo
   options.listen = settings.listen;
   options.workers = settings.workers;
   options.connections_max = settings.connections_max;
+  options.keep_buffers = settings.protection != ProtectionMode::off;
   options.poll_time = settings.poll_time;
   set_client_options(settings.clients, options);
   return options;
@@ -93,8 +94,12 @@ void log_dropped(const ServedPool& pool) {
 // The last step before the first client: everything is resident and locked, or it is not and the
 // user hears of it.
 Status complete(SwapProtection& protection, const ServedPool& pool, const ServeSettings& settings) {
-  Status missing = protection.complete(pool.memory_ranges(), pool.stats().ledger.reserve_bytes,
-                                       settings.reserve_bytes);
+  SwapProtection::Expected expected;
+  expected.filled_later = pool.memory_ranges();
+  expected.reserve_ready_bytes = pool.stats().ledger.reserve_bytes;
+  expected.reserve_wanted_bytes = settings.reserve_bytes;
+  expected.connections = settings.connections_max;
+  Status missing = protection.complete(expected);
   // A refusal names them by itself.
   if (missing) return missing;
   for (const Protection& one : protection.list()) {

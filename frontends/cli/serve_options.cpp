@@ -244,7 +244,9 @@ Result<ServeSettings, Error> check_serve(const ServeArguments& arguments, int in
   }
   if (arguments.connections != 0) {
     settings.connections_max = arguments.connections;
-  } else if (settings.protection != ProtectionMode::off) {
+  } else if (settings.protection == ProtectionMode::strict) {
+    settings.connections_max = kConnectionsDefaultSwap;
+  } else if (settings.protection == ProtectionMode::best_effort) {
     settings.connections_max = kConnectionsDefaultLocked;
   }
   if (Status wrong =

@@ -48,6 +48,8 @@ inline constexpr unsigned kPollDefaultSwapUs = 0;
 // are used, or all of it when they are locked: then there is room for one a processor and some.
 inline constexpr unsigned kConnectionsDefault = 128;
 inline constexpr unsigned kConnectionsDefaultLocked = 16;
+// And each wants some of the memory that the kernel keeps free.
+inline constexpr unsigned kConnectionsDefaultSwap = 4;
 // Frames ready for stores; under --swap stores have nothing else until the background gets memory.
 inline constexpr uint64_t kReserveDefault = 2ull << 20;
 inline constexpr uint64_t kReserveDefaultSwap = 16ull << 20;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -18,12 +19,30 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Whether ending now would take away memory that somebody has swapped out to us: with --swap
-// whoever uses an export does that, without it whoever uses one while this machine swaps to an NBD
-// disk may.
-bool is_swapped_to(const ServeSettings& settings, const nbd::Server& server) {
-  if (server.report().connections_serving == 0) return false;
-  return settings.protection == ProtectionMode::strict || !nbd_swap_devices().empty();
+// Whether ending now would take away memory that somebody has swapped out to us. With --swap that
+// is what clients are for, and one whose connections are gone for a moment is still in /proc/swaps;
+// without it, it may be so while this machine swaps to an NBD disk and somebody uses one of ours.
+bool is_swapped_to(const ServeSettings& settings, const nbd::Server& server) try {
+  const nbd::ServerReport report = server.report();
+  if (!report.complete) return true;
+  if (settings.protection == ProtectionMode::strict) {
+    return report.connections_now != 0 || !nbd_swap_devices().empty();
+  }
+  return report.connections_serving != 0 && !nbd_swap_devices().empty();
+} catch (const std::bad_alloc&) {
+  // No memory to look with is when somebody is most likely to be swapped out.
+  return true;
+}
+
+void tell_why(const std::string& reason, uint64_t clients) try {
+  spdlog::warn(
+      "{}: not stopping yet: {} connections use the disk and may have swapped out to it, which "
+      "would be lost; waiting for them to go (swapoff DEVICE, then nbd-client -d DEVICE; swap on "
+      "NBD "
+      "here: {}); SIGQUIT stops at once",
+      reason, clients, fmt::join(nbd_swap_devices(), " "));
+} catch (const std::bad_alloc&) {
+  // It is told again with the next signal.
 }
 
 }  // namespace
@@ -66,14 +85,9 @@ std::string stay_while_swapped_to(std::string reason, const ServeSettings& setti
   uint64_t told_clients = 0;
   std::string signal = reason;
   while (reason != kStopAtOnce && is_swapped_to(settings, server)) {
-    const uint64_t clients = server.report().connections_serving;
+    const uint64_t clients = server.report().connections_now;
     if (clients != told_clients || !signal.empty()) {
-      spdlog::warn(
-          "{}: not stopping yet: {} connections use the disk and may have swapped out to it, which "
-          "would be lost; waiting for them to go (swapoff DEVICE, then nbd-client -d DEVICE{}); "
-          "SIGQUIT stops at once",
-          reason, clients,
-          fmt::format("; swap on NBD here: {}", fmt::join(nbd_swap_devices(), " ")));
+      tell_why(reason, clients);
       told_clients = clients;
     }
     notify_waiting("Waiting for swap to be taken off the disk");

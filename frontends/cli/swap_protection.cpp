@@ -228,6 +228,21 @@ Protection put_serving_threads_first() {
   return result;
 }
 
+// What the kernel keeps free for those who free memory has to hold what is under way in the sockets
+// of all connections, in the part of it that the serving threads may use (see above).
+Protection check_min_free(unsigned connections) {
+  constexpr uint64_t kKibAConnection = 2048;  // a quarter of it: 512 KiB in a connection's socket
+  const uint64_t wanted = kKibAConnection * connections;
+  uint64_t kib = 0;
+  std::ifstream("/proc/sys/vm/min_free_kbytes") >> kib;
+  Protection result{"min_free", kib >= wanted, "vm.min_free_kbytes is " + std::to_string(kib)};
+  if (!result.holds) {
+    result.detail += "; set it to " + std::to_string(wanted) + " or more for " +
+                     std::to_string(connections) + " connections (--connections)";
+  }
+  return result;
+}
+
 Protection check_reserve(uint64_t ready, uint64_t wanted) {
   Protection result{"reserve", ready >= wanted, format_size_rounded(ready) + " ready"};
   if (!result.holds) result.detail += " of " + format_size_rounded(wanted) + "; free some memory";
@@ -309,9 +324,9 @@ Protection SwapProtection::check_lock(const std::vector<AddressRange>& filled_la
   return result;
 }
 
-Status SwapProtection::complete(const std::vector<AddressRange>& filled_later,
-                                uint64_t reserve_ready_bytes, uint64_t reserve_wanted_bytes) {
+Status SwapProtection::complete(const Expected& expected) {
   if (mode_ == ProtectionMode::off) return std::nullopt;
+  const std::vector<AddressRange>& filled_later = expected.filled_later;
   const std::string refused = populate_all(filled_later);
   if (!lock_refusal_.empty()) {
     // What fits the limit: at least that stays.
@@ -322,7 +337,8 @@ Status SwapProtection::complete(const std::vector<AddressRange>& filled_later,
   }
   list_ = {check_lock(filled_later),
            check_residence(refused, filled_later),
-           check_reserve(reserve_ready_bytes, reserve_wanted_bytes),
+           check_reserve(expected.reserve_ready_bytes, expected.reserve_wanted_bytes),
+           check_min_free(expected.connections),
            check_flusher(flusher_refusal_),
            check_oom(oom_refusal_),
            put_serving_threads_first()};

@@ -34,11 +34,16 @@ class SwapProtection {
   // First of all, in the main thread: before there are other threads, which inherit what is set
   // here, and before memory is mapped, which is locked as it comes.
   void claim();
-  // When everything that serves is there, and before it serves. Makes all memory resident but the
-  // given ranges (the pool's, populated as it is used) and verifies all that was claimed, and that
-  // reserve_ready_bytes are as many as wanted. The error (strict mode only) names what is missing.
-  Status complete(const std::vector<AddressRange>& filled_later, uint64_t reserve_ready_bytes,
-                  uint64_t reserve_wanted_bytes);
+  struct Expected {
+    std::vector<AddressRange> filled_later;  // the pool's: populated as it is used
+    uint64_t reserve_ready_bytes = 0;
+    uint64_t reserve_wanted_bytes = 0;
+    unsigned connections = 0;  // at most
+  };
+  // When everything that serves is there, and before it serves. Makes all memory resident but what
+  // is filled later, and verifies all that was claimed. The error (strict mode only) names what is
+  // missing.
+  Status complete(const Expected& expected);
 
   // In a fixed order; empty when off. After complete() they are those of that moment.
   const std::vector<Protection>& list() const noexcept { return list_; }

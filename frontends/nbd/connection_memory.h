@@ -73,14 +73,17 @@ class ConnectionMemory {
  public:
   // As many clients may negotiate as there are connections, and so many be in transmission as fit
   // in_flight_bytes_max (0: all of them).
-  Status map(size_t connections, uint64_t in_flight_bytes_max) {
+  // keep: nothing is given back to the system.
+  Status map(size_t connections, uint64_t in_flight_bytes_max, bool keep) {
     const uint64_t fit = in_flight_bytes_max / TransmissionPlace::kBytes;
     const size_t transmissions =
         in_flight_bytes_max == 0 ? connections : std::min<size_t>(connections, fit);
-    if (Status error = negotiating.map(connections, NegotiationPlace::kBytes, kNegotiatingWarm)) {
+    if (Status error = negotiating.map(connections, NegotiationPlace::kBytes,
+                                       keep ? connections : kNegotiatingWarm)) {
       return error;
     }
-    return transmitting.map(transmissions, TransmissionPlace::kBytes, kTransmittingWarm);
+    return transmitting.map(transmissions, TransmissionPlace::kBytes,
+                            keep ? transmissions : kTransmittingWarm);
   }
 
   // Blocks that stay resident when they are given back: enough for one client with several

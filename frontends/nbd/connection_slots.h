@@ -15,8 +15,9 @@ class ConnectionSlots {
   ConnectionSlots() noexcept = default;
 
   // in_flight_bytes_max: 0, or what ConnectionMemory is to have for clients in transmission.
-  Status allocate(size_t count, uint64_t in_flight_bytes_max) {
-    if (Status error = memory_.map(count, in_flight_bytes_max)) return error;
+  // keep: the memory of clients that are gone stays.
+  Status allocate(size_t count, uint64_t in_flight_bytes_max, bool keep) {
+    if (Status error = memory_.map(count, in_flight_bytes_max, keep)) return error;
     connections_ = std::make_unique<Connection[]>(count);
     const MutexLock lock(mutex_);
     free_.reserve(count);

@@ -79,6 +79,9 @@ struct ServerOptions {
   // many blocks as connections_max. The kernel's socket buffers come on top: up to 1 MiB of replies
   // for a client that does not take them.
   uint64_t in_flight_bytes_max = 0;
+  // The buffers of clients that are gone stay resident, and no serving thread calls the system to
+  // give them back: for a process that locks its memory.
+  bool keep_buffers = false;
   std::chrono::milliseconds negotiation_time_max{10'000};
   NegotiationLimits negotiation;
   StallLimits stall;

@@ -72,7 +72,8 @@ class MakeBlocking {
 Status serve(const ServerOptions& options, int input_fd, int output_fd) {
   ClientLog log;
   ConnectionSlots slots;
-  if (Status error = slots.allocate(1, options.in_flight_bytes_max)) return error;
+  if (Status error = slots.allocate(1, options.in_flight_bytes_max, options.keep_buffers))
+    return error;
   WorkerOptions worker_options = worker_options_of(options, log);
   worker_options.connections_max = 1;
   Worker* itself = nullptr;

@@ -73,7 +73,8 @@ Status Server::Impl::start() {
                                     options_.listen.size() + kDescriptorsBesides)) {
     return error;
   }
-  if (Status error = slots_.allocate(options_.connections_max, options_.in_flight_bytes_max)) {
+  if (Status error = slots_.allocate(options_.connections_max, options_.in_flight_bytes_max,
+                                     options_.keep_buffers)) {
     return error;
   }
   // Nothing that may fail comes between a thread's start and its end of the promise.

@@ -85,7 +85,7 @@ TEST(MemoryMap, FindsThisFunction) {
 TEST(SwapProtection, OffClaimsNothing) {
   SwapProtection protection(ProtectionMode::off);
   protection.claim();
-  EXPECT_EQ(protection.complete({}, 0, 1), std::nullopt);
+  EXPECT_EQ(protection.complete({}), std::nullopt);
   EXPECT_TRUE(protection.list().empty());
 }
 
