@@ -83,6 +83,9 @@ void Connection::run() noexcept {
   wants_room_ = wants_input_ = false;
   const Progress progress =
       phase_ == Phase::negotiating ? negotiate() : transmission_->run(in_, out_);
+  // Also where it has come back for something else: the ticket is to come back before this place
+  // goes to another client.
+  parked_ = phase_ == Phase::transmission && transmission_->ticket_is_out();
   send();
   react(progress);
 }
@@ -169,7 +172,6 @@ void Connection::react(Progress progress) noexcept {
       receive_ahead();
       break;
     case Progress::waits:
-      parked_ = true;
       receive_ahead();
       break;
     case Progress::disconnected:
@@ -196,7 +198,10 @@ void Connection::receive() noexcept {
 // While requests are still queued: a READ among those that come now may overtake them.
 void Connection::receive_ahead() noexcept {
   if (receiving_ || retry_receive_ || hung_up_ || draining_) return;
-  const auto into = parked_ ? in_.free_part() : in_.free_behind();
+  // What is left is moved to the front where it is little, or nothing else is to be done.
+  constexpr size_t kMovedBytesMax = 4096;
+  const bool move = parked_ || in_.size() <= kMovedBytesMax;
+  const auto into = move ? in_.free_part() : in_.free_behind();
   if (into.size() < kReceiveAheadBytesMin) return;
   receiving_ = true;
   worker_->submit_receive(*this, input_fd_, is_socket_, into);

@@ -73,7 +73,8 @@ Transmission::Step Transmission::step(ReceiveBuffer& in, SendBuffers& out) noexc
 // --- Beginning and end of a request ------------------------------------------------------------
 
 Transmission::Step Transmission::take_header(ReceiveBuffer& in) noexcept {
-  while (lookahead_.was_served(consumed_))
+  // READs served ahead keep their places until the request that they overtook is done.
+  while (!set_aside_ && lookahead_.was_served(consumed_))
     consume(in, kRequestBytes);
   if (set_aside_) return overtake_or_resume(in);
   if (in.size() < kRequestBytes) return Progress::needs_input;

@@ -54,6 +54,9 @@ class Transmission {
   // The ticket that run() waits for has been notified, and its callback has been entered.
   void notified() noexcept { ticket_is_out_ = read_waits_ = false; }
 
+  // A call waits for the ticket, whatever run() came back for.
+  bool ticket_is_out() const noexcept { return ticket_is_out_; }
+
   // Constant text, after Progress::broken.
   const char* reason() const noexcept { return reason_; }
   // Some of a request has been read, and not all of it.

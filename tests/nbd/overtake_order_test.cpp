@@ -1,6 +1,7 @@
 // READs that overtake: which of them do, and which keep their place.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -225,6 +226,27 @@ TEST(Overtake, NoRequestIsPassedByMoreReadsThanStated) {
   EXPECT_EQ(order[nbd::kReadsAheadMax], 0u);
   EXPECT_EQ(order[nbd::kReadsAheadMax + 1], 1u);
   EXPECT_EQ(order.back(), 2u);
+}
+
+// Its header is used up when it is set aside for the READs behind it.
+TEST(Overtake, NorIsARequestWithoutPayload) {
+  constexpr uint32_t kHalf = 32u << 20;
+  for (const uint16_t command : {kTrim, kWriteZeroes}) {
+    DiskOptions options;
+    options.bytes = 2 * uint64_t{kHalf};
+    Disk disk(options);
+    Session session(disk);
+    constexpr uint64_t kReads = 600;
+    std::string burst = header(command, 0, 0, kHalf);
+    for (uint64_t i = 0; i < kReads; ++i)
+      burst += read(100 + i, kHalf + i * kPage);
+    session.send(burst);
+    EXPECT_EQ(session.turns(), Progress::needs_input);
+    const Order order = session.order();
+    ASSERT_EQ(order.size(), kReads + 1);
+    const auto passed = std::find(order.begin(), order.end(), 0u) - order.begin();
+    EXPECT_LE(passed, static_cast<std::ptrdiff_t>(nbd::kReadsAheadMax));
+  }
 }
 
 // More ranges than are looked past: found later, and in order where it matters.
