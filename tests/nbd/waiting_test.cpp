@@ -113,6 +113,80 @@ TEST(NbdWaiting, TwoConnectionsWaitAndBothGoOn) {
   }
 }
 
+// A WRITE_ZEROES that waits, behind it more READs than may be ahead of it, whose replies nobody
+// takes: the worker has stopped for want of room while the ticket is out. Whatever comes first, the
+// ticket or the client's end, the place is not given to another client before both have.
+class ATicketThatIsOut : public testing::Test {
+ protected:
+  static constexpr uint64_t kFilled = 48u << 20;
+  static constexpr uint32_t kLong = 256u << 10;
+  static constexpr uint32_t kShortReads = 64;
+  static constexpr uint32_t kLongReads = 60;
+
+  void wait_with(RawClient& client, RawClient& filler) {
+    source_.hold();
+    const auto write = [&](uint64_t cookie, uint64_t offset) {
+      const Bytes data = noise(seed() + cookie, 4096);
+      return filler.send(request(1, cookie, offset, 4096)) &&
+             filler.send({reinterpret_cast<const char*>(data.data()), data.size()});
+    };
+    for (uint64_t i = 0; i < 3; ++i)
+      ASSERT_TRUE(write(i, kFilled + i * 4096));
+    for (uint64_t writes = 3; server_.report().requests_pending == 0; ++writes) {
+      ASSERT_LT(writes, 1000u) << "the reserve has no end";
+      ASSERT_TRUE(write(writes, writes * 4096));
+      ASSERT_TRUE(eventually([&] {
+        return server_.report().requests_pending != 0 ||
+               server_.operation("write").requests == writes + 1;
+      }));
+    }
+    // Its edges are merged with pages of noise, which takes room.
+    std::string burst = request(6, 900, kFilled + 100, 2 * 4096);
+    for (uint32_t i = 0; i < kShortReads; ++i)
+      burst += request(0, 1000 + i, 32u << 20, 0);
+    for (uint32_t i = 0; i < kLongReads; ++i)
+      burst += request(0, 2000 + i, 32u << 20, kLong);
+    ASSERT_TRUE(client.send(burst));
+    ASSERT_TRUE(eventually([&] {
+      return server_.report().requests_pending == 2 &&
+             server_.operation("read").requests >= kShortReads;
+    }));
+  }
+
+  SlowPool source_;
+  TestServer server_{waiting_for_reserve(source_)};
+};
+
+TEST_F(ATicketThatIsOut, ComesBackToAWorkerThatWantsRoom) {
+  RawClient client(server_.socket_path());
+  RawClient filler(server_.socket_path());
+  ASSERT_TRUE(client.go() && filler.go());
+  wait_with(client, filler);
+  source_.let_go();
+  const size_t all = 16 + size_t{kShortReads} * 16 + size_t{kLongReads} * (16 + kLong);
+  EXPECT_EQ(client.receive(all).size(), all);
+  EXPECT_EQ(server_.operation("write_zeroes").errors, 0u);
+}
+
+TEST_F(ATicketThatIsOut, ComesBackToAClientThatIsGone) {
+  RawClient client(server_.socket_path());
+  RawClient filler(server_.socket_path());
+  ASSERT_TRUE(client.go() && filler.go());
+  wait_with(client, filler);
+  client.hang_up();
+  Client meanwhile;
+  ASSERT_EQ(meanwhile.connect(server_.unix_uri()), 0) << nbd_get_error();
+  source_.let_go();
+  EXPECT_TRUE(eventually([&] { return server_.report().connections_now == 2; }));
+  filler.hang_up();
+  EXPECT_TRUE(eventually([&] { return server_.report().connections_now == 1; }));
+  Client other;
+  Client another;
+  EXPECT_EQ(other.connect(server_.unix_uri()), 0);
+  EXPECT_EQ(another.connect(server_.unix_uri()), 0);
+  EXPECT_EQ(meanwhile.flush(), 0);
+}
+
 // On one connection: READs pass the WRITE that waits, also those that come while it does.
 TEST(NbdWaiting, ReadsPassAWriteThatWaits) {
   SlowPool source;
