@@ -176,9 +176,16 @@ TEST_F(Incident, Cve2017_9524ConnectAndCloseAndOutOfTurn) {
   const std::string go = option(Option::go, info_data(""));
   const std::string flush = request(kFlush, 1, 0, 0);
   // A request before GO; an option in transmission; the flags twice; the end before the beginning.
-  for (const std::string& sent :
-       {client_flags() + flush + go, client_flags() + client_flags() + go, go + client_flags(),
-        flush + client_flags() + go, client_flags() + request(kDisconnect, 1, 0, 0)}) {
+  const std::string flags = client_flags();
+  const std::vector<std::vector<std::string>> turns = {{flags, flush, go},
+                                                       {flags, flags, go},
+                                                       {go, flags},
+                                                       {flush, flags, go},
+                                                       {flags, request(kDisconnect, 1, 0, 0)}};
+  for (const std::vector<std::string>& turn : turns) {
+    std::string sent;
+    for (const std::string& said : turn)
+      sent += said;
     const auto client = greeted(path());
     client->send(sent);
     EXPECT_TRUE(client->closed_without_a_word());
@@ -339,13 +346,13 @@ TEST_F(Incident, Cve2021_3716BytesBehindStartTls) {
 // filter): the extents' lengths overflowed 32 bits when rounded.
 TEST_F(Incident, Cve2025_47711StatusOfFourGigabytes) {
   TestServerOptions options;
-  options.disk_bytes = (uint64_t{5} << 30) + 12'345;
+  const uint64_t size = (uint64_t{5} << 30) + 12'345;
+  options.disk_bytes = size;
   start(std::move(options));
   Client client;
   ASSERT_EQ(client.connect(server().unix_uri()), 0) << nbd_get_error();
   const Bytes page(kPageSize, std::byte{7});
   ASSERT_EQ(client.write((uint64_t{4} << 30) - kPageSize, page), 0);
-  const uint64_t size = options.disk_bytes;
   for (const uint64_t length : {0xffffffffull, 0xfffffffeull, 0xfffff001ull, 0xfffff000ull,
                                 0xffffefffull, 0x80000001ull, 0x80000000ull, 0x7fffffffull}) {
     for (const uint64_t offset : {uint64_t{0}, uint64_t{1}, uint64_t{4095}, uint64_t{4096},

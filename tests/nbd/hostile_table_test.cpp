@@ -220,6 +220,7 @@ TEST_F(HostileTableWithLimits, AHundredAndFiftyHalfOpenClientsMeetACap) {
   start();
   EXPECT_EQ(server().report().connections_max, 128u) << "the default";
   std::vector<std::unique_ptr<RawClient>> half_open;
+  half_open.reserve(150);
   for (int i = 0; i < 150; ++i)
     half_open.push_back(std::make_unique<RawClient>(path()));
   // One place is the well-behaved client's.
