@@ -1,8 +1,8 @@
 // Façade of base/: the words that all layers share. Other folders include only this.
 #pragma once
 
-#include "base/annotations.h"  // IWYU pragma: export
-#include "base/backoff.h"
+#include "base/annotations.h"    // IWYU pragma: export
+#include "base/backoff.h"        // IWYU pragma: export
 #include "base/check.h"          // IWYU pragma: export
 #include "base/claim_array.h"    // IWYU pragma: export
 #include "base/epoch.h"          // IWYU pragma: export

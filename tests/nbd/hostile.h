@@ -10,19 +10,10 @@
 #include <string_view>
 
 #include "tests/nbd/clients.h"
+#include "tests/nbd/commands.h"
 #include "tests/nbd/test_server.h"
 
 namespace tuck::test {
-
-// The NBD commands, as they travel.
-inline constexpr uint16_t kRead = 0;
-inline constexpr uint16_t kWrite = 1;
-inline constexpr uint16_t kDisconnect = 2;
-inline constexpr uint16_t kFlush = 3;
-inline constexpr uint16_t kTrim = 4;
-inline constexpr uint16_t kCache = 5;
-inline constexpr uint16_t kWriteZeroes = 6;
-inline constexpr uint16_t kBlockStatus = 7;
 
 class HostileTest : public ::testing::Test {
  protected:

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/nbd/commands.h"
 #include "tests/nbd/handshake.h"
 #include "tests/nbd/machine.h"
 #include "tests/nbd/stream_oracle.h"
@@ -15,14 +16,6 @@ namespace {
 
 using nbd::Progress;
 
-constexpr uint16_t kRead = 0;
-constexpr uint16_t kWrite = 1;
-constexpr uint16_t kDisconnect = 2;
-constexpr uint16_t kFlush = 3;
-constexpr uint16_t kTrim = 4;
-constexpr uint16_t kCache = 5;
-constexpr uint16_t kWriteZeroes = 6;
-constexpr uint16_t kBlockStatus = 7;
 constexpr uint32_t kPage = kPageSize;
 constexpr uint64_t kFar = 1u << 20;  // a part of the disk that nothing else touches
 

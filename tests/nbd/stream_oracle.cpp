@@ -1,4 +1,5 @@
 #include "tests/nbd/stream_oracle.h"
+#include "tests/nbd/commands.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -10,13 +11,6 @@ namespace tuck::test {
 
 namespace {
 
-constexpr uint16_t kRead = 0;
-constexpr uint16_t kWrite = 1;
-constexpr uint16_t kDisconnect = 2;
-constexpr uint16_t kFlush = 3;
-constexpr uint16_t kTrim = 4;
-constexpr uint16_t kWriteZeroes = 6;
-constexpr uint16_t kBlockStatus = 7;
 constexpr uint32_t kPayloadMax = 32u << 20;
 
 std::string at(uint64_t offset) {
