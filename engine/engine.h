@@ -28,18 +28,21 @@
 
 namespace tuck::engine {
 
+// What a store does that finds no ready frame.
+enum class EmptyReserve : uint8_t {
+  populate,  // brings frames itself, as many as pay at once
+  wait,      // pending where it has a ticket, which is notified when the background has brought more
+  // Fails with no_space at once, ticket or not. For a server inside the machine that swaps onto it:
+  // there the background may get memory only when stores have been answered.
+  refuse,
+};
+
 struct EngineOptions {
   // Limit of the pool's resident frames (free ones held ready included). 0: none but the machine's.
   uint64_t memory_limit_bytes = 0;
   // Frames populated ahead of use and kept ready, by the background thread.
   uint64_t reserve_bytes = 2ull << 20;
-  // Stores use only frames that the background populated; when there are none they are pending.
-  // Off: a store populates a batch itself.
-  bool stores_wait_for_reserve = false;
-  // With stores_wait_for_reserve: nor do they wait. A store that finds no ready frame fails with
-  // no_space at once, ticket or not. For a server inside the machine that swaps onto it: there the
-  // background may get memory only when stores have been answered.
-  bool stores_never_wait = false;
+  EmptyReserve empty_reserve = EmptyReserve::populate;
   // Off: no thread is started; call maintain() now and then.
   bool background_thread = true;
   // Where the pool's memory comes from; nullptr: anonymous memory. Not owned; outlives the engine.
@@ -149,8 +152,8 @@ class Engine {
   Status set_codec(AreaId area, CodecSetting codec);
 
   // Stores pages * kPageSize bytes of data, page by page in order, until the first failure.
-  // Errors: no_space; pending (only under stores_wait_for_reserve and with a ticket; without one,
-  // or under stores_never_wait, it is no_space); out_of_range.
+  // Errors: no_space; pending (only under EmptyReserve::wait and with a ticket; without one it
+  // is no_space); out_of_range.
   RunResult store(AreaId area, SlotIndex slot, uint32_t pages, const std::byte* data,
                   Ticket* ticket = nullptr) noexcept;
   // Fills out with pages * kPageSize bytes; empty slots read as zeroes.

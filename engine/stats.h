@@ -30,7 +30,7 @@ struct OperationStats {
   uint64_t pages_freed = 0;
   uint64_t stores_no_space = 0;   // calls refused: memory limit or system
   uint64_t stores_pending = 0;    // calls told to wait for room
-  uint64_t reserve_misses = 0;    // the reserve was empty (stores_wait_for_reserve): pressure
+  uint64_t reserve_misses = 0;    // the reserve was empty, stores did not populate: pressure
   uint64_t store_if_changed = 0;  // read-modify-writes that had to go again
   uint64_t loads_corrupt = 0;     // stored bytes that did not decode
 };

@@ -70,7 +70,7 @@ bool EngineImpl::fetch_room() noexcept {
   pins_.drain(kLooks);
   TUCK_SYNC_POINT("engine.fetch_room.drained");
   // Frames go to and come from the system: not in a store that must do without that.
-  if (options_.stores_wait_for_reserve) return some;
+  if (options_.empty_reserve != EmptyReserve::populate) return some;
   // Another thread's round may have frames in its hands; wait for it.
   MutexLock guard(maintenance_);
   pool_->maintain();
@@ -89,7 +89,7 @@ void EngineImpl::discard(std::span<const Entry> unpublished) noexcept {
 
 // What the caller is told when there was no room, and the ticket's fate.
 Errc EngineImpl::give_up(Errc code, Ticket* ticket, PinState& pin) noexcept {
-  if (code == Errc::pending && ticket != nullptr && !options_.stores_never_wait) {
+  if (code == Errc::pending && ticket != nullptr && options_.empty_reserve == EmptyReserve::wait) {
     pin.add(Counter::stores_pending, 1);
     TUCK_SYNC_POINT("engine.give_up.pending");
     tickets_.add(*ticket);

@@ -93,12 +93,18 @@ void log_dropped(const ServedPool& pool) {
 
 // The last step before the first client: everything is resident and locked, or it is not and the
 // user hears of it.
-Status complete(SwapProtection& protection, const ServedPool& pool, const ServeSettings& settings) {
+Status complete(SwapProtection& protection, ServedPool& pool, const ServeSettings& settings) {
   SwapProtection::Expected expected;
   expected.filled_later = pool.memory_ranges();
   expected.reserve_ready_bytes = pool.stats().ledger.reserve_bytes;
   expected.reserve_wanted_bytes = settings.reserve_bytes;
   expected.connections = settings.connections_max;
+  if (settings.protection == ProtectionMode::strict) {
+    // Before the background gets its priority.
+    auto free = FreeMemory::open();
+    if (!free) return free.error();
+    pool.take_only_what_is_free(std::move(*free));
+  }
   Status missing = protection.complete(expected);
   // A refusal names them by itself.
   if (missing) return missing;

@@ -14,7 +14,7 @@ Result<std::unique_ptr<ServedPool>, Error> ServedPool::create(const ServeSetting
   // Where the pool is the swap of its own machine, a store neither asks the system for memory nor
   // waits for somebody who does.
   const bool strict = settings.protection == ProtectionMode::strict;
-  options.stores_wait_for_reserve = options.stores_never_wait = strict;
+  if (strict) options.empty_reserve = engine::EmptyReserve::refuse;
   auto engine = engine::Engine::create(options);
   if (!engine) return engine.error();
   pool->engine_ = std::move(*engine);

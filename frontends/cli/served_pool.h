@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/base.h"
@@ -26,6 +27,10 @@ class ServedPool {
   engine::Stats stats() const { return engine_->stats(); }
   // Where the pool's memory is, populated or not.
   std::vector<AddressRange> memory_ranges() const { return memory_.ranges(); }
+  // See WatchedMemory.
+  void take_only_what_is_free(FreeMemory free) noexcept {
+    memory_.take_only_what_is_free(std::move(free));
+  }
   KernelView kernel_view() const { return memory_.kernel_view(); }
 
  private:

@@ -44,10 +44,13 @@ constexpr size_t kStackBytes = 256u << 10;
 constexpr size_t kHeapRoomBytes = 1u << 20;
 
 constexpr int kOomProtected = -1000;
-// What the names of the threads that answer requests begin with (frontends/nbd/server.cpp).
+// What the names of the threads that answer requests begin with (frontends/nbd/server.cpp), and the
+// name of the one that brings memory (engine/engine.cpp).
 constexpr std::string_view kServingThreads = "tuck-nbd-";
-// The lowest real-time priority.
-constexpr int kServingPriority = 1;
+constexpr std::string_view kRefillingThread = "tuck-background";
+// The lowest real-time priorities.
+constexpr int kServingPriority = 2;
+constexpr int kRefillingPriority = 1;
 constexpr unsigned kCapIpcLock = 14;
 
 std::string error_text() {
@@ -202,28 +205,40 @@ Protection check_oom(const std::string& refused) {
 
 // A reply is copied into memory of the kernel's. When free memory is down to the mark at which
 // everybody waits for pages to be written out, the replies that would let it rise wait as well.
-// Linux lets real-time tasks go below that mark, by a quarter of it (a half since Linux 6.4). Not
-// the background's thread: it would fill the pool with what is kept for the replies.
+// Linux lets real-time tasks go below that mark, by a quarter of it (a half since Linux 6.4). So it
+// is with the frames for the pages that are written out: whoever writes them takes all that becomes
+// free above the mark, and without a share below it the background would get none, and no more pages
+// could be taken in. It takes the upper half of that quarter only (free_memory.h), the replies need
+// the rest.
 Protection put_serving_threads_first() {
   Protection result;
   result.name = "priority";
-  unsigned threads = 0;
+  unsigned serving = 0;
+  unsigned refilling = 0;
   for_each_task([&](pid_t id, const std::string& text) {
     std::string name;
     uint64_t flags = 0;
-    if (!parse_task_stat(text, name, flags) || !name.starts_with(kServingThreads)) return;
-    ++threads;
+    if (!parse_task_stat(text, name, flags)) return;
     sched_param wanted{};
-    wanted.sched_priority = kServingPriority;
+    if (name.starts_with(kServingThreads)) {
+      wanted.sched_priority = kServingPriority;
+      ++serving;
+    } else if (name == kRefillingThread) {
+      wanted.sched_priority = kRefillingPriority;
+      ++refilling;
+    } else {
+      return;
+    }
     if (sched_setscheduler(id, SCHED_RR, &wanted) != 0) {
       result.detail = "SCHED_RR for " + name + ": " + error_text() + "; needs CAP_SYS_NICE";
     } else if (sched_getscheduler(id) != SCHED_RR) {
       result.detail = name + " is not a real-time task";
     }
   });
-  result.holds = threads != 0 && result.detail.empty();
+  result.holds = serving != 0 && refilling == 1 && result.detail.empty();
   if (result.detail.empty()) {
-    result.detail = std::to_string(threads) + " threads that serve are real-time tasks";
+    result.detail = std::to_string(serving) + " threads that serve and " +
+                    std::to_string(refilling) + " that brings memory are real-time tasks";
   }
   return result;
 }
@@ -340,9 +355,10 @@ Status SwapProtection::complete(const Expected& expected) {
            check_reserve(expected.reserve_ready_bytes, expected.reserve_wanted_bytes),
            check_min_free(expected.connections),
            check_flusher(flusher_refusal_),
-           check_oom(oom_refusal_),
-           put_serving_threads_first()};
+           check_oom(oom_refusal_)};
+  // Without --swap stores bring memory themselves; they would take it from the replies.
   if (mode_ != ProtectionMode::strict) return std::nullopt;
+  list_.push_back(put_serving_threads_first());
   std::string missing;
   for (const Protection& one : list_) {
     if (!one.holds) missing += (missing.empty() ? "" : "; ") + one.name + " (" + one.detail + ")";

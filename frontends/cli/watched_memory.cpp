@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <utility>
 
 namespace tuck::cli {
 namespace {
@@ -57,7 +58,18 @@ void WatchedMemory::unreserve(std::byte* at, size_t bytes) noexcept {
 }
 
 Errc WatchedMemory::populate(std::byte* at, size_t bytes) noexcept {
+  if (!is_free(bytes)) return Errc::no_space;
   return source_.populate(at, bytes);
+}
+
+void WatchedMemory::take_only_what_is_free(FreeMemory free) noexcept {
+  const MutexLock guard(free_lock_);
+  free_.emplace(std::move(free));
+}
+
+bool WatchedMemory::is_free(size_t bytes) noexcept {
+  const MutexLock guard(free_lock_);
+  return !free_ || free_->has(bytes);
 }
 
 void WatchedMemory::release(std::byte* at, size_t bytes) noexcept {

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <istream>
+#include <optional>
 #include <vector>
 
 #include "base/base.h"
+#include "frontends/cli/free_memory.h"
 #include "frontends/cli/memory_map.h"
 
 namespace tuck::cli {
@@ -25,8 +27,12 @@ class WatchedMemory final : public MemorySource {
  public:
   Result<std::byte*, Error> reserve(size_t bytes, const char* purpose) noexcept override;
   void unreserve(std::byte* at, size_t bytes) noexcept override;
+  // no_space also where the kernel would have to be waited for: see take_only_what_is_free().
   Errc populate(std::byte* at, size_t bytes) noexcept override;
   void release(std::byte* at, size_t bytes) noexcept override;
+
+  // From now on memory is populated only where the kernel has it free. Any thread.
+  void take_only_what_is_free(FreeMemory free) noexcept;
 
   // What is reserved now, guards aside.
   std::vector<AddressRange> ranges() const;
@@ -36,7 +42,11 @@ class WatchedMemory final : public MemorySource {
  private:
   static constexpr size_t kGuardBytes = 4096;
 
+  bool is_free(size_t bytes) noexcept;
+
   AnonymousMemorySource source_;
+  Mutex free_lock_{LockRank::log};  // as below
+  std::optional<FreeMemory> free_ TUCK_GUARDED_BY(free_lock_);
   mutable Mutex lock_{LockRank::log};  // innermost: nothing is called under it
   std::vector<AddressRange> ranges_ TUCK_GUARDED_BY(lock_);
 };

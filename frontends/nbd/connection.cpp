@@ -127,7 +127,8 @@ Progress Connection::negotiate() noexcept {
 
 void Connection::begin_transmission() noexcept {
   const Negotiated& agreed = negotiation_->negotiated();
-  worker_->log().write(spdlog::level::info, "client {}: uses export \"{}\"{}{}", number_,
+  // The beginning of a long name: the log's line has 250 bytes without allocating.
+  worker_->log().write(spdlog::level::info, "client {}: uses export \"{:.100}\"{}{}", number_,
                        agreed.export_->name, agreed.export_->read_only ? ", read-only" : "",
                        PeerText(peer_).c_str());
   transmission_.begin(agreed, ticket_, worker_->counters());
@@ -270,12 +271,16 @@ void Connection::on_woken() noexcept {
 void Connection::on_tick(uint64_t now) noexcept {
   if (retry_receive_) {
     retry_receive_ = false;
+    // What has not been asked for yet is not late.
+    wanting_since_ = now;
     worker_->make_ready(*this);
   }
   if (retry_send_) {
     retry_send_ = false;
     send();
   }
+  // Given up before: its operations have been called back, once.
+  if (discard_output_) return;
   if (const char* reason = stalled(now)) {
     blame(reason);
     give_up();
@@ -295,6 +300,7 @@ void Connection::on_tick(uint64_t now) noexcept {
 
 void Connection::drain(uint64_t deadline) noexcept {
   draining_ = true;
+  if (discard_output_) return;
   deadline_ = deadline;
   worker_->want_ticks();
   if (phase_ == Phase::negotiating) {
@@ -379,7 +385,9 @@ void Connection::hung_up_or_lost(const char* how) noexcept {
 }
 
 void Connection::lost(int error) noexcept {
-  if (phase_ != Phase::closing) hung_up_or_lost(std::strerror(error));
+  // strerrordesc_np: constant text; strerror() loads translations, and allocates for them.
+  const char* const what = strerrordesc_np(error);
+  if (phase_ != Phase::closing) hung_up_or_lost(what != nullptr ? what : "an unknown error");
   give_up();
 }
 

@@ -24,7 +24,7 @@ EngineOptions waiting_options(TestSource& source, bool background) {
   options.memory = &source;
   options.background_thread = background;
   options.reserve_bytes = kMiB / 2;
-  options.stores_wait_for_reserve = true;
+  options.empty_reserve = EmptyReserve::wait;
   return options;
 }
 

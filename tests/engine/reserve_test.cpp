@@ -15,8 +15,7 @@ constexpr uint32_t kSlots = 4096;
 
 EngineOptions never_waiting(TestSource& source) {
   EngineOptions options = quiet_options(source);
-  options.stores_wait_for_reserve = true;
-  options.stores_never_wait = true;
+  options.empty_reserve = EmptyReserve::refuse;
   return options;
 }
 

@@ -24,7 +24,7 @@ class EngineScheduleRoom : public EngineSchedule {
   }
   void make_waiting() {
     EngineOptions options = quiet_options(source_);
-    options.stores_wait_for_reserve = true;
+    options.empty_reserve = EmptyReserve::wait;
     options.reserve_bytes = 512u << 10;
     make(options);
   }

@@ -40,8 +40,10 @@ Setting draw(Random& random, MemorySource& source) {
   Setting s;
   s.engine.memory = &source;
   s.engine.reserve_bytes = random.between(16, 512) * kKiB;
-  s.engine.stores_wait_for_reserve = random.one_in(3);
-  s.engine.stores_never_wait = s.engine.stores_wait_for_reserve && random.one_in(3);
+  if (random.one_in(3)) {
+    s.engine.empty_reserve =
+        random.one_in(3) ? engine::EmptyReserve::refuse : engine::EmptyReserve::wait;
+  }
   if (random.one_in(3)) s.engine.memory_limit_bytes = random.between(1024, 3072) * kKiB;
   const engine::CodecKind kinds[] = {engine::CodecKind::lz4, engine::CodecKind::zstd,
                                      engine::CodecKind::none};

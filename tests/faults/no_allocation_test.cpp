@@ -67,7 +67,7 @@ void run(bool stores_wait) {
   TestServerOptions options;
   options.disk_bytes = 16u << 20;
   options.server.workers = 2;
-  options.engine.stores_wait_for_reserve = stores_wait;
+  if (stores_wait) options.engine.empty_reserve = engine::EmptyReserve::wait;
   TestServer server(std::move(options));
   std::vector<OwnedBytes> owned;
   for (uint32_t i = 0; i < kClients; ++i)

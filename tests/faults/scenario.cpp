@@ -145,7 +145,7 @@ bool Scenario::start() {
   if (!engine_) {
     engine::EngineOptions options;
     options.reserve_bytes = 256u << 10;
-    options.stores_wait_for_reserve = stores_wait_;
+    if (stores_wait_) options.empty_reserve = engine::EmptyReserve::wait;
     auto created = exposed([&] { return engine::Engine::create(options); });
     if (!created) return failed(created.error());
     engine_ = std::move(*created);

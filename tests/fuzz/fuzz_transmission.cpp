@@ -41,7 +41,7 @@ Disk& disk_of(const Variant& variant) {
   static Disk waiting([] {
     DiskOptions options;
     options.bytes = kFuzzDiskBytes;
-    options.engine.stores_wait_for_reserve = true;
+    options.engine.empty_reserve = engine::EmptyReserve::wait;
     options.engine.reserve_bytes = 128u << 10;
     return options;
   }());

@@ -5,7 +5,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/guest.sh"
 
 tuck='' server='' variant=one size='' times=1 fill_mib='' rounds=0 min_free_kib=8192
-control='' pswpout_min=15000 pswpin_min=10000
+control='' more_options='' pswpout_min=15000 pswpin_min=10000
 packed=()
 
 usage() {
@@ -25,6 +25,7 @@ guest_inside.sh --guest-pages PROGRAM (--tuck PROGRAM | --server COMMAND) [optio
   --mib MIB              how much the program fills
   --rounds N             how often
   --size SIZE            the disk's size
+  --with 'OPTIONS'       more options for tuck serve, for example '--codec zstd'
   --times N              so many guests, one after the other
   --cache DIR            where the unpacked kernel is kept
 Environment: TUCK_GUEST_ACCEL (tcg, kvm), TUCK_SEED, TUCK_GUEST_TIMEOUT (seconds), TUCK_BUSYBOX
@@ -45,6 +46,7 @@ while (($#)); do
     --mib) fill_mib=$2 ;;
     --rounds) rounds=$2 ;;
     --size) size=$2 ;;
+    --with) more_options=$2 ;;
     --times) times=$2 ;;
     --cache) cache=$2 ;;
     --help) usage && exit 0 ;;
@@ -95,7 +97,7 @@ prepare() {
   local command=$server
   if [[ -z $server ]]; then
     control=/run/tuck.control
-    command="$tuck serve --unix {socket} --control $control --size {size} ${tuck_options[*]}"
+    command="$tuck serve --unix {socket} --control $control --size {size} ${tuck_options[*]} $more_options"
   fi
   command=${command//\{socket\}//run/disk.sock}
   command=${command//\{size\}/$size}

@@ -375,7 +375,7 @@ TEST(NbdConcurrent, BytesOfSharedPagesAtTheMemoryLimit) {
 // now and then; until somebody has.
 TEST(NbdConcurrent, BytesOfSharedPagesThatWaitForRoom) {
   TestServerOptions options;
-  options.engine.stores_wait_for_reserve = true;
+  options.engine.empty_reserve = engine::EmptyReserve::wait;
   options.engine.reserve_bytes = 128u << 10;
   options.server.workers = 3;
   play(std::move(options), scaled(6000), [](TestServer& server, Arena& arena) {

@@ -129,7 +129,7 @@ TEST_F(NbdSchedule, AReadAgainstATrimAndNewPages) {
 TEST_F(NbdSchedule, LetGoWhileTheWorkerIsStillInTheStore) {
   TestServerOptions options = two_workers();
   options.engine.background_thread = false;
-  options.engine.stores_wait_for_reserve = true;
+  options.engine.empty_reserve = engine::EmptyReserve::wait;
   options.engine.reserve_bytes = 256u << 10;
   TestServer server(std::move(options));
   Client client;

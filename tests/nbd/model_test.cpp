@@ -225,7 +225,7 @@ TEST(NbdModel, EveryByteIsTheOneThatWasWrittenLast) {
 TEST(NbdModel, TheSameWithZstdPollingAndStoresThatWait) {
   TestServerOptions options;
   options.codec = {engine::CodecKind::zstd, 1};
-  options.engine.stores_wait_for_reserve = true;
+  options.engine.empty_reserve = engine::EmptyReserve::wait;
   options.engine.reserve_bytes = 128u << 10;
   options.server.poll_time = std::chrono::microseconds(20);
   options.server.workers = 3;

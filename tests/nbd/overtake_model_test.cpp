@@ -55,7 +55,7 @@ void play(const Play& how) {
   DiskOptions options;
   options.bytes = kDisk;
   options.codec = how.codec;
-  options.engine.stores_wait_for_reserve = how.waiting;
+  if (how.waiting) options.engine.empty_reserve = engine::EmptyReserve::wait;
   options.engine.reserve_bytes = 128u << 10;
   Disk disk(options);
   uint64_t waited = 0;

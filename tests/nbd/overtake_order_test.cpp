@@ -266,7 +266,7 @@ constexpr uint64_t kWaitingReserve = 256u << 10;
 Disk waiting_disk() {
   DiskOptions options;
   options.bytes = 64u << 20;
-  options.engine.stores_wait_for_reserve = true;
+  options.engine.empty_reserve = engine::EmptyReserve::wait;
   options.engine.reserve_bytes = kWaitingReserve;
   return Disk(options);
 }

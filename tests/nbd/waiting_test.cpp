@@ -65,7 +65,7 @@ TestServerOptions waiting_for_reserve(SlowPool& source) {
   TestServerOptions options;
   options.engine.memory = &source;
   options.engine.reserve_bytes = kReserve;
-  options.engine.stores_wait_for_reserve = true;
+  options.engine.empty_reserve = engine::EmptyReserve::wait;
   // One worker: whoever waits must not keep the others waiting.
   options.server.workers = 1;
   return options;

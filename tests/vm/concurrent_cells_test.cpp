@@ -289,7 +289,7 @@ TEST(SwapAreaConcurrent, BytesOfSharedPagesAtTheLimit) {
 TEST(SwapAreaConcurrent, BytesOfSharedPagesThatWaitForRoom) {
   engine::EngineOptions options;
   options.reserve_bytes = 1u << 17;
-  options.stores_wait_for_reserve = true;
+  options.empty_reserve = engine::EmptyReserve::wait;
   play(options, scaled(6000), [](Field& field) { take_the_room(field, field.waits); });
 }
 

@@ -28,7 +28,7 @@ std::unique_ptr<engine::Engine> make_engine(TestSource& source, bool waiting) {
   engine::EngineOptions options;
   options.memory = &source;
   options.reserve_bytes = 1u << 18;
-  options.stores_wait_for_reserve = waiting;
+  if (waiting) options.empty_reserve = engine::EmptyReserve::wait;
   auto engine = engine::Engine::create(options);
   EXPECT_TRUE(engine.ok());
   return std::move(*engine);
