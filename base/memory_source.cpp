@@ -71,7 +71,9 @@ Errc AnonymousMemorySource::populate(std::byte* at, size_t bytes) noexcept {
     if (::madvise(at, bytes, MADV_POPULATE_WRITE) == 0) return Errc::ok;
     if (errno != EINTR && errno != EAGAIN) break;
   }
-  // A part may have been populated: back to nothing, so that the caller's count stays exact.
+  // A part may have been populated: back to nothing, so that the caller's count stays exact. No
+  // kernel is known to refuse this for good; one that does has frames there that nobody counts, all
+  // zeroes, for the next attempt to find.
   static_cast<void>(drop_frames(at, bytes));
   return Errc::no_space;
 }

@@ -33,7 +33,9 @@ struct Zone {
   uint64_t free = 0, min = 0, managed = 0, kept = 0;
 
   // A zone that keeps more than it has is never used for anything else.
-  uint64_t floor() const noexcept { return std::min(min - min / 8 + kept, std::max(managed, free)); }
+  uint64_t floor() const noexcept {
+    return std::min(min - min / 8 + kept, std::max(managed, free));
+  }
   void add_to(ZoneFigures& figures) const noexcept {
     figures.floors += floor();
     figures.most_room = std::max(figures.most_room, free - std::min(free, floor()));
@@ -74,16 +76,16 @@ ZoneFigures parse_zoneinfo(std::string_view zoneinfo) noexcept {
   return figures;
 }
 
-Result<FreeMemory, Error> FreeMemory::open() {
+Result<FreeMemory, Error> FreeMemory::open(const char* zoneinfo) {
   constexpr size_t kFirstBytes = 64u << 10;
-  FileDescriptor file(::open("/proc/zoneinfo", O_RDONLY | O_CLOEXEC));
-  if (!file) return Error{Errc::invalid, std::string("/proc/zoneinfo: ") + std::strerror(errno)};
+  FileDescriptor file(::open(zoneinfo, O_RDONLY | O_CLOEXEC));
+  if (!file) return Error{Errc::invalid, std::string(zoneinfo) + ": " + std::strerror(errno)};
   FreeMemory memory(std::move(file), std::vector<char>(kFirstBytes));
   // Twice its size: its lines get longer with the numbers in them.
   while (memory.read().size() > memory.text_.size() / 2)
     memory.text_.resize(memory.text_.size() * 2);
   if (parse_zoneinfo(memory.read()).floors == 0) {
-    return Error{Errc::invalid, "/proc/zoneinfo does not tell the zones' min watermarks"};
+    return Error{Errc::invalid, std::string(zoneinfo) + " does not tell the zones' watermarks"};
   }
   return memory;
 }
@@ -91,8 +93,8 @@ Result<FreeMemory, Error> FreeMemory::open() {
 std::string_view FreeMemory::read() noexcept {
   size_t size = 0;
   while (size < text_.size()) {
-    const ssize_t got = pread(zoneinfo_.get(), text_.data() + size, text_.size() - size,
-                              static_cast<off_t>(size));
+    const ssize_t got =
+        pread(zoneinfo_.get(), text_.data() + size, text_.size() - size, static_cast<off_t>(size));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) break;
     size += static_cast<size_t>(got);
@@ -101,7 +103,7 @@ std::string_view FreeMemory::read() noexcept {
 }
 
 bool FreeMemory::has(uint64_t bytes) noexcept {
-  const uint64_t pages = (bytes + kPageSize - 1) / kPageSize;
+  const uint64_t pages = bytes / kPageSize + (bytes % kPageSize != 0 ? 1 : 0);
   struct sysinfo info {};
   if (plenty_pages_ != UINT64_MAX && sysinfo(&info) == 0 &&
       uint64_t{info.freeram} * info.mem_unit / kPageSize >= plenty_pages_ + pages) {

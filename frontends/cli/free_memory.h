@@ -20,13 +20,13 @@ struct ZoneFigures {
 };
 ZoneFigures parse_zoneinfo(std::string_view zoneinfo) noexcept;
 
-// Lets a real-time task take memory from below the min watermark, where nobody else gets any, without
-// eating up what sockets need there. Linux lets such a task go down to three quarters of the mark
-// (a half since Linux 6.4), mm/page_alloc.c; the eighth above that is left to the sockets.
+// Lets a real-time task take memory from below the min watermark, where nobody else gets any,
+// without eating up what sockets need there. Linux lets such a task go down to three quarters of
+// the mark (a half since Linux 6.4; mm/page_alloc.c): the eighth above that is left to the sockets.
 class FreeMemory {
  public:
-  // Errors: /proc/zoneinfo cannot be read.
-  static Result<FreeMemory, Error> open();
+  // Errors: the file cannot be read. It is another one in tests.
+  static Result<FreeMemory, Error> open(const char* zoneinfo = "/proc/zoneinfo");
   FreeMemory(FreeMemory&&) = default;
 
   // Whether that much can be taken now, from one zone. Costs a system call while there is plenty,

@@ -14,6 +14,12 @@ Result<StopSignals, Error> StopSignals::take() {
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGQUIT);
+  // A terminal that is closed is no reason to lose a disk at once. Started by nohup, which ignores
+  // it, it is none at all; a signal that is blocked would come here all the same.
+  struct sigaction hangup {};
+  if (sigaction(SIGHUP, nullptr, &hangup) != 0 || hangup.sa_handler != SIG_IGN) {
+    sigaddset(&set, SIGHUP);
+  }
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
   FileDescriptor fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -27,6 +33,8 @@ std::string StopSignals::take_name() {
   switch (info.ssi_signo) {
     case SIGTERM:
       return "SIGTERM";
+    case SIGHUP:
+      return "SIGHUP";
     case SIGQUIT:
       return kStopAtOnce;
     default:

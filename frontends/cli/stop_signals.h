@@ -1,4 +1,4 @@
-// SIGTERM, SIGINT and SIGQUIT as something to poll for, instead of something that happens in the
+// SIGTERM, SIGINT, SIGHUP and SIGQUIT as something to poll for, instead of something that happens in the
 // middle.
 #pragma once
 

@@ -207,9 +207,9 @@ Protection check_oom(const std::string& refused) {
 // everybody waits for pages to be written out, the replies that would let it rise wait as well.
 // Linux lets real-time tasks go below that mark, by a quarter of it (a half since Linux 6.4). So it
 // is with the frames for the pages that are written out: whoever writes them takes all that becomes
-// free above the mark, and without a share below it the background would get none, and no more pages
-// could be taken in. It takes the upper half of that quarter only (free_memory.h), the replies need
-// the rest.
+// free above the mark, and without a share below it the background would get none, and no more
+// pages could be taken in. It takes the upper half of that quarter only (free_memory.h), the
+// replies need the rest.
 Protection put_serving_threads_first() {
   Protection result;
   result.name = "priority";

@@ -209,14 +209,23 @@ class Serving(TuckTest):
 
 
 class Stopping(TuckTest):
-    def test_both_signals_end_it_well_and_leave_no_files(self):
-        for number in (signal.SIGTERM, signal.SIGINT):
+    def test_each_signal_ends_it_well_and_leaves_no_files(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             server = self.serve("--unix", "s", "--size", "1M")
             self.assertTrue(os.path.exists(self.path("s")))
             self.stop(server, number)
             self.assertFalse(os.path.exists(self.path("s")))
             self.assertFalse(os.path.exists(self.path("tuck.control")))
             self.assertIn(signal.Signals(number).name, self.log_of(server))
+
+    def test_a_hangup_that_was_ignored_before_stays_ignored(self):
+        server = self.serve("--unix", "s", "--size", "1M", command=["nohup", self.tuck])
+        server.send_signal(signal.SIGHUP)
+        client = NbdClient.on_unix(self.path("s"))
+        client.write(b"x" * PAGE, 0)
+        client.close()
+        self.stop(server)
+        self.assertNotIn("SIGHUP", self.log_of(server))
 
     def test_with_a_client_attached(self):
         server = self.serve("--unix", "s", "--size", "1M")

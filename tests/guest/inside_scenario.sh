@@ -13,7 +13,10 @@ field() { sed -n "s/^$1:[[:space:]]*//p" "$2"; }
 
 # What the server has in memory and in its tasks, under names that begin with the moment.
 show_server() {
-  local moment=$1 threads=0 unflagged=0 task line name
+  local moment=$1 threads=0 unflagged=0 realtime=0 ordinary=0 task line name
+  # First, because it is answered when the server serves, not before.
+  [ -z "$tuck_control" ] ||
+    echo "${moment}_stat=$(tuck stat --json --control "$tuck_control" | tr -d ' \n')"
   line=$(cat "/proc/$server/stat") || end "the server has died before the moment '$moment'"
   # The second figure of a stat file, a name in brackets, may hold blanks.
   # shellcheck disable=SC2086  # Words are wanted.
@@ -26,14 +29,18 @@ show_server() {
     threads=$((threads + 1))
     # PF_MEMALLOC_NOIO and PF_LOCAL_THROTTLE, which PR_SET_IO_FLUSHER sets.
     [ $(($7 & 0x180000)) -eq $((0x180000)) ] || unflagged=$((unflagged + 1))
+    # The threads that answer, and the one that brings memory, are to be SCHED_RR (2).
+    case $(cat "$task/comm") in
+      tuck-nbd-* | tuck-background)
+        if [ "${39}" -eq 2 ]; then realtime=$((realtime + 1)); else ordinary=$((ordinary + 1)); fi ;;
+    esac
   done
   echo "${moment}_threads=$threads ${moment}_threads_unflagged=$unflagged"
+  echo "${moment}_threads_realtime=$realtime ${moment}_threads_ordinary=$ordinary"
   for name in VmSwap VmLck VmRSS; do
     echo "${moment}_$name=$(field $name "/proc/$server/status" | sed 's/ kB//')"
   done
   echo "${moment}_oom_score_adj=$(cat "/proc/$server/oom_score_adj")"
-  [ -z "$tuck_control" ] ||
-    echo "${moment}_stat=$(tuck stat --json --control "$tuck_control" | tr -d ' \n')"
 }
 
 # The names of the figures end with the moment.
