@@ -37,9 +37,12 @@ show_server() {
   done
   echo "${moment}_threads=$threads ${moment}_threads_unflagged=$unflagged"
   echo "${moment}_threads_realtime=$realtime ${moment}_threads_ordinary=$ordinary"
-  for name in VmSwap VmLck VmRSS; do
+  for name in VmSwap VmRSS; do
     echo "${moment}_$name=$(field $name "/proc/$server/status" | sed 's/ kB//')"
   done
+  grep -E '^(Rss|Locked):' "/proc/$server/smaps_rollup" |
+    sed "s/: */=/; s/ kB//; s/^/${moment}_/" | tr '\n' ' '
+  echo
   echo "${moment}_oom_score_adj=$(cat "/proc/$server/oom_score_adj")"
 }
 
