@@ -1,5 +1,5 @@
-// SIGTERM, SIGINT, SIGHUP and SIGQUIT as something to poll for, instead of something that happens in the
-// middle.
+// SIGTERM, SIGINT, SIGHUP and SIGQUIT as something to poll for, instead of something that happens
+// in the middle.
 #pragma once
 
 #include <string>
