@@ -109,10 +109,15 @@ bool FreeMemory::has(uint64_t bytes) noexcept {
       uint64_t{info.freeram} * info.mem_unit / kPageSize >= plenty_pages_ + pages) {
     return true;
   }
+  constexpr std::chrono::milliseconds kPause{1};
+  const Clock::time_point now = Clock::now();
+  if (now < refused_until_) return false;
   const ZoneFigures figures = parse_zoneinfo(read());
   // The marks can be changed at any time.
   plenty_pages_ = 2 * figures.floors;
-  return figures.most_room >= pages;
+  if (figures.most_room >= pages) return true;
+  refused_until_ = now + kPause;
+  return false;
 }
 
 }  // namespace tuck::cli

@@ -1,6 +1,7 @@
 // How much the kernel has free, beside what it keeps for those who free memory.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -30,13 +31,16 @@ class FreeMemory {
   FreeMemory(FreeMemory&&) = default;
 
   // Whether that much can be taken now, from one zone. Costs a system call while there is plenty,
-  // else as much as reading /proc/zoneinfo (tens of microseconds, more with many processors). One
-  // caller at a time; allocates nothing.
+  // else as much as reading /proc/zoneinfo (tens of microseconds, more with many processors). A
+  // refusal holds for a millisecond: whoever is refused asks again at once, and with a priority
+  // over those who could make memory free. One caller at a time; allocates nothing.
   bool has(uint64_t bytes) noexcept;
 
  private:
   FreeMemory(FileDescriptor zoneinfo, std::vector<char> text) noexcept
       : zoneinfo_(std::move(zoneinfo)), text_(std::move(text)) {}
+
+  using Clock = std::chrono::steady_clock;
 
   // What is there of the file; empty: it cannot be read.
   std::string_view read() noexcept;
@@ -44,6 +48,7 @@ class FreeMemory {
   FileDescriptor zoneinfo_;
   std::vector<char> text_;  // larger than the file was at first
   uint64_t plenty_pages_ = UINT64_MAX;
+  Clock::time_point refused_until_;
 };
 
 }  // namespace tuck::cli

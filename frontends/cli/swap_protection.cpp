@@ -244,10 +244,12 @@ Protection put_serving_threads_first() {
 }
 
 // What the kernel keeps free for those who free memory has to hold what is under way in the sockets
-// of all connections, in the part of it that the serving threads may use (see above).
+// of all connections, in the part of it that the serving threads may use (see above), and some
+// blocks of frames (256 KiB) in the part that the background may use.
 Protection check_min_free(unsigned connections) {
   constexpr uint64_t kKibAConnection = 2048;  // a quarter of it: 512 KiB in a connection's socket
-  const uint64_t wanted = kKibAConnection * connections;
+  constexpr uint64_t kKibLeast = 8192;        // an eighth of it: four blocks, were there one zone
+  const uint64_t wanted = std::max(kKibLeast, kKibAConnection * connections);
   uint64_t kib = 0;
   std::ifstream("/proc/sys/vm/min_free_kbytes") >> kib;
   Protection result{"min_free", kib >= wanted, "vm.min_free_kbytes is " + std::to_string(kib)};

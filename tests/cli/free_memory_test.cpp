@@ -6,9 +6,11 @@
 #include <gtest/gtest.h>
 #include <sys/sysinfo.h>
 
+#include <chrono>
 #include <cstdint>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "base/base.h"
@@ -97,6 +99,8 @@ TEST(FreeMemory, ThePoolTakesOnlyWhatIsFree) {
     constexpr uint64_t kMark = 1ull << 32;
     std::ofstream(path) << zone("Normal", kMark - kMark / 8 + free, kMark, kMark * 2, 0);
   };
+  // A refusal holds for a while.
+  const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(2)); };
   write(16);
   auto free = FreeMemory::open(path.c_str());
   ASSERT_TRUE(free) << free.error().message;
@@ -110,11 +114,13 @@ TEST(FreeMemory, ThePoolTakesOnlyWhatIsFree) {
   memory.take_only_what_is_free(std::move(*free));
   EXPECT_EQ(memory.populate(*at + kPart, kPart + kPageSize), Errc::no_space);
   EXPECT_EQ(memory.kernel_view().resident_bytes, kPart);
+  pause();
   EXPECT_EQ(memory.populate(*at + kPart, kPart), Errc::ok);
   write(0);
   EXPECT_EQ(memory.populate(*at + 2 * kPart, kPageSize), Errc::no_space);
   EXPECT_EQ(memory.kernel_view().resident_bytes, 2 * kPart);
   write(48);
+  pause();
   EXPECT_EQ(memory.populate(*at + 2 * kPart, 2 * kPart), Errc::ok);
   EXPECT_EQ(memory.kernel_view().resident_bytes, 4 * kPart);
   memory.unreserve(*at, kBytes);
