@@ -18,7 +18,7 @@ FrameArena::Options arena_options(const AllocatorOptions& options) {
   arena.frames = whole_frames(options.address_space_bytes);
   arena.limit_frames = options.limit_bytes == 0 ? arena.frames : whole_frames(options.limit_bytes);
   arena.reserve_frames = std::min(whole_frames(options.reserve_bytes), arena.limit_frames);
-  arena.wait_for_reserve = options.wait_for_reserve;
+  arena.ready_frames_only = options.empty_reserve != EmptyReserve::populate;
   return arena;
 }
 
@@ -99,12 +99,17 @@ void Allocator::Impl::regroup(ClassState& state, ZspageId id) noexcept {
 
 Result<ZspageId> Allocator::Impl::make_zspage(uint32_t class_index) noexcept {
   const SizeClass& size_class = classes[class_index];
-  const auto id = zspages.get(options.wait_for_reserve);
-  if (!id) return id.error();
+  // Nobody waits under EmptyReserve::refuse: what is pending is not there.
+  const auto told = [this](Errc code) {
+    const bool refused = options.empty_reserve == EmptyReserve::refuse && code == Errc::pending;
+    return refused ? Errc::no_space : code;
+  };
+  const auto id = zspages.get(options.empty_reserve != EmptyReserve::populate);
+  if (!id) return told(id.error());
   const auto frame = arena.take_run(size_class.frames);
   if (!frame) {
     zspages.put(*id);
-    return frame.error();
+    return told(frame.error());
   }
   zspages[*id].reset(*frame, static_cast<uint8_t>(class_index), size_class.objects);
   // Before any entry points into the frames: whoever publishes one does so with release, after

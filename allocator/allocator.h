@@ -71,13 +71,24 @@ struct Object {
   uint32_t payload_bytes = 0;
 };
 
+// What allocate() does that finds no ready frame.
+enum class EmptyReserve : uint8_t {
+  populate,  // brings frames itself, as many as pay at once
+  // Says pending where maintain() could bring some. An engine's store is then pending where it has
+  // a ticket, which is notified when the background has brought more.
+  wait,
+  // Fails with no_space at once, ticket or not, after it has looked for room in what is there. For
+  // a server inside the machine that swaps onto it: there the background may get memory only when
+  // stores have been answered.
+  refuse,
+};
+
 struct AllocatorOptions {
   MemorySource* memory = nullptr;    // not owned; outlives the allocator
   uint64_t address_space_bytes = 0;  // reserved for the pool; at most 1 TiB
   uint64_t limit_bytes = 0;          // of populated frames; 0: none
   uint64_t reserve_bytes = 0;        // populated free frames to keep ready
-  // allocate() takes populated frames only, and says pending where maintain() could bring some.
-  bool wait_for_reserve = false;
+  EmptyReserve empty_reserve = EmptyReserve::populate;
 };
 
 // Threads: every function from any thread at any time, unless it says otherwise.
@@ -89,7 +100,7 @@ class Allocator {
 
   // A place for payload_bytes (1 … kObjectBytesMax − 8) with the header written; the payload is the
   // caller's to write before it makes the location known. Errors: no_space (limit, or the system);
-  // pending (under wait_for_reserve: the reserve is empty for now). Nothing has changed then.
+  // pending (under EmptyReserve::wait: the reserve is empty for now). Nothing has changed then.
   Result<uint64_t> allocate(uint32_t payload_bytes, Owner owner) noexcept;
   // Frees objects that nobody can reach any more. Each class lock is taken once, emptied zspages
   // are given up after it is dropped.

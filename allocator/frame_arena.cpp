@@ -129,12 +129,12 @@ Result<uint32_t> FrameArena::take_run(uint32_t frames) noexcept {
       relist(block);
       ready_frames_.store(ready_frames() - frames, std::memory_order_relaxed);
       // Before a store misses it: ready frames in pieces are none to a zspage that is longer.
-      if (options_.wait_for_reserve && find_block(kReady, kZspageFramesMax) == kNone) {
+      if (options_.ready_frames_only && find_block(kReady, kZspageFramesMax) == kNone) {
         run_wanted_.store(true, std::memory_order_relaxed);
       }
       return block * kBlockFrames + from;
     }
-    if (options_.wait_for_reserve) return ask_background(frames);
+    if (options_.ready_frames_only) return ask_background(frames);
     if (populated_frames() + frames > options_.limit_frames) {
       if (ready_frames() > 0) pieces_in_the_way_.store(true, std::memory_order_relaxed);
       return Errc::no_space;
@@ -143,9 +143,9 @@ Result<uint32_t> FrameArena::take_run(uint32_t frames) noexcept {
   return populate_run(frames);
 }
 
-// Under wait_for_reserve: whether the background can bring a run, as part of a whole block. Whoever
-// is told pending asks again after it has tried, so pending must not be said for ever: each of the
-// reasons below makes it no_space.
+// Under ready_frames_only: whether the background can bring a run, as part of a whole block.
+// Whoever is told pending asks again after it has tried, so pending must not be said for ever: each
+// of the reasons below makes it no_space.
 Errc FrameArena::ask_background(uint32_t frames) noexcept {
   // In use, were all ready pieces given back to the system.
   const uint64_t used = populated_frames() - ready_frames();
@@ -154,8 +154,9 @@ Errc FrameArena::ask_background(uint32_t frames) noexcept {
   if (used + kBlockFrames > options_.limit_frames || out_of_addresses) return Errc::no_space;
   if (populated_frames() + kBlockFrames > options_.limit_frames) {
     pieces_in_the_way_.store(true, std::memory_order_relaxed);
+  } else {
+    reserve_misses_.store(reserve_misses() + 1, std::memory_order_relaxed);
   }
-  reserve_misses_.store(reserve_misses() + 1, std::memory_order_relaxed);
   // Also while starved, so that the background tries again.
   run_wanted_.store(true, std::memory_order_relaxed);
   return starved_.load(std::memory_order_relaxed) ? Errc::no_space : Errc::pending;

@@ -60,7 +60,7 @@ class FrameArena {
     uint64_t frames = 0;          // of the address space; a multiple of kBlockFrames
     uint64_t limit_frames = 0;    // populated at one time
     uint64_t reserve_frames = 0;  // ready ones to keep
-    bool wait_for_reserve = false;
+    bool ready_frames_only = false;
   };
 
   FrameArena(MemorySource& memory, std::byte* pool, ReservedArray<Block> blocks,
@@ -140,7 +140,7 @@ class FrameArena {
   std::atomic<uint64_t> reserve_misses_{0};
   // The last populate failed: stores need not wait for the reserve. Cleared by a success.
   std::atomic<bool> starved_{false};
-  // Under wait_for_reserve: no ready run is as long as a zspage may be, or one was asked for that
+  // Under ready_frames_only: no ready run is as long as a zspage may be, or one was asked for that
   // no ready frames make up; with pieces_in_the_way_ once the limit leaves no room for a block
   // beside them.
   std::atomic<bool> run_wanted_{false};

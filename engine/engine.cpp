@@ -84,8 +84,7 @@ Result<std::unique_ptr<EngineImpl>, Error> EngineImpl::create(const EngineOption
   pool_options.address_space_bytes = address_space_bytes(options.memory_limit_bytes);
   pool_options.limit_bytes = options.memory_limit_bytes;
   pool_options.reserve_bytes = options.reserve_bytes;
-  const bool ready_frames_only = options.empty_reserve != EmptyReserve::populate;
-  pool_options.wait_for_reserve = ready_frames_only;
+  pool_options.empty_reserve = options.empty_reserve;
   auto pool = allocator::Allocator::create(pool_options);
   if (!pool) return pool.error();
   auto codecs = Codecs::create();
@@ -93,7 +92,8 @@ Result<std::unique_ptr<EngineImpl>, Error> EngineImpl::create(const EngineOption
   auto pins =
       ReservedArray<PinState>::create(anonymous_memory(), Epochs::kLines, "the calls' lines");
   if (!pins) return pins.error();
-  if (ready_frames_only && pins->populate_bytes(0, pins->size_bytes()) != Errc::ok) {
+  if (options.empty_reserve != EmptyReserve::populate &&
+      pins->populate_bytes(0, pins->size_bytes()) != Errc::ok) {
     return Error{Errc::no_space, "no memory for the calls' lines (" +
                                      format_size_rounded(pins->size_bytes()) + ")"};
   }

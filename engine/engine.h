@@ -29,13 +29,7 @@
 namespace tuck::engine {
 
 // What a store does that finds no ready frame.
-enum class EmptyReserve : uint8_t {
-  populate,  // brings frames itself, as many as pay at once
-  wait,  // pending where it has a ticket, which is notified when the background has brought more
-  // Fails with no_space at once, ticket or not. For a server inside the machine that swaps onto it:
-  // there the background may get memory only when stores have been answered.
-  refuse,
-};
+using allocator::EmptyReserve;
 
 struct EngineOptions {
   // Limit of the pool's resident frames (free ones held ready included). 0: none but the machine's.

@@ -29,16 +29,33 @@ uint64_t number(std::string_view word) noexcept {
   return value;
 }
 
-struct Zone {
-  uint64_t free = 0, min = 0, managed = 0, kept = 0;
+// How many of the system's pages the kernel has free; nothing where it does not say.
+std::optional<uint64_t> free_pages(uint64_t page_bytes) noexcept {
+  struct sysinfo info {};
+  if (sysinfo(&info) != 0) return std::nullopt;
+  return uint64_t{info.freeram} * info.mem_unit / page_bytes;
+}
 
+uint64_t system_page_bytes() noexcept {
+  return static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+struct Zone {
+  std::optional<uint64_t> free, min, managed, kept;
+
+  // One of which a part is missing (the file was longer than the buffer) is no zone.
+  bool is_whole() const noexcept { return free && min && managed && kept; }
   // A zone that keeps more than it has is never used for anything else.
   uint64_t floor() const noexcept {
-    return std::min(min - min / 8 + kept, std::max(managed, free));
+    return std::min(*min - *min / 8 + *kept, std::max(*managed, *free));
   }
-  void add_to(ZoneFigures& figures) const noexcept {
+  void add_to(std::optional<ZoneFigures>& sum) const noexcept {
+    if (!is_whole()) return;
+    ZoneFigures figures = sum.value_or(ZoneFigures{});
     figures.floors += floor();
-    figures.most_room = std::max(figures.most_room, free - std::min(free, floor()));
+    figures.most_room = std::max(figures.most_room, *free - std::min(*free, floor()));
+    if (floor() < *managed) figures.largest_eighth = std::max(figures.largest_eighth, *min / 8);
+    sum = figures;
   }
 };
 
@@ -51,8 +68,8 @@ struct Zone {
 //           managed  772915
 //           protection: (0, 0, 9984, 9984, 9984)
 // The last of the protections is towards allocations that can use any zone, like ours.
-ZoneFigures parse_zoneinfo(std::string_view zoneinfo) noexcept {
-  ZoneFigures figures;
+std::optional<ZoneFigures> parse_zoneinfo(std::string_view zoneinfo) noexcept {
+  std::optional<ZoneFigures> figures;
   Zone zone;
   while (!zoneinfo.empty()) {
     std::string_view line = zoneinfo.substr(0, zoneinfo.find('\n'));
@@ -81,41 +98,54 @@ Result<FreeMemory, Error> FreeMemory::open(const char* zoneinfo) {
   FileDescriptor file(::open(zoneinfo, O_RDONLY | O_CLOEXEC));
   if (!file) return Error{Errc::invalid, std::string(zoneinfo) + ": " + std::strerror(errno)};
   FreeMemory memory(std::move(file), std::vector<char>(kFirstBytes));
-  // Twice its size: its lines get longer with the numbers in them.
-  while (memory.read().size() > memory.text_.size() / 2)
+  std::string_view text = memory.read();
+  while (text.size() > memory.text_.size() / 4) {
     memory.text_.resize(memory.text_.size() * 2);
-  if (parse_zoneinfo(memory.read()).floors == 0) {
+    text = memory.read();
+  }
+  if (!memory.look()) {
     return Error{Errc::invalid, std::string(zoneinfo) + " does not tell the zones' watermarks"};
   }
   return memory;
 }
 
+// The beginning of the file, whole but where the buffer is too small; empty: it cannot be read.
 std::string_view FreeMemory::read() noexcept {
   size_t size = 0;
   while (size < text_.size()) {
     const ssize_t got =
         pread(zoneinfo_.get(), text_.data() + size, text_.size() - size, static_cast<off_t>(size));
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
+    if (got < 0) return {};
+    if (got == 0) break;
     size += static_cast<size_t>(got);
   }
   return {text_.data(), size};
 }
 
+// Whether figures_ are of now.
+bool FreeMemory::look() noexcept {
+  const auto figures = parse_zoneinfo(read());
+  if (!figures) return false;
+  figures_ = *figures;
+  looked_ = Clock::now();
+  return true;
+}
+
+uint64_t FreeMemory::largest_eighth_bytes() const noexcept {
+  return figures_.largest_eighth * system_page_bytes();
+}
+
 bool FreeMemory::has(uint64_t bytes) noexcept {
-  const uint64_t pages = bytes / kPageSize + (bytes % kPageSize != 0 ? 1 : 0);
-  struct sysinfo info {};
-  if (plenty_pages_ != UINT64_MAX && sysinfo(&info) == 0 &&
-      uint64_t{info.freeram} * info.mem_unit / kPageSize >= plenty_pages_ + pages) {
-    return true;
-  }
-  constexpr std::chrono::milliseconds kPause{1};
+  const uint64_t page = system_page_bytes();
+  const uint64_t pages = bytes / page + (bytes % page != 0 ? 1 : 0);
   const Clock::time_point now = Clock::now();
   if (now < refused_until_) return false;
-  const ZoneFigures figures = parse_zoneinfo(read());
-  // The marks can be changed at any time.
-  plenty_pages_ = 2 * figures.floors;
-  if (figures.most_room >= pages) return true;
+  if (now < looked_ + kPlentyHolds) {
+    const auto free = free_pages(page);
+    if (free && *free >= 2 * figures_.floors + pages) return true;
+  }
+  if (look() && figures_.most_room >= pages) return true;
   refused_until_ = now + kPause;
   return false;
 }

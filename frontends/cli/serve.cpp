@@ -103,6 +103,7 @@ Status complete(SwapProtection& protection, ServedPool& pool, const ServeSetting
     // Before the background gets its priority.
     auto free = FreeMemory::open();
     if (!free) return free.error();
+    expected.refill_share_bytes = free->largest_eighth_bytes();
     pool.take_only_what_is_free(std::move(*free));
   }
   Status missing = protection.complete(expected);

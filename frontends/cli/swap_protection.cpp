@@ -243,19 +243,25 @@ Protection put_serving_threads_first() {
   return result;
 }
 
-// What the kernel keeps free for those who free memory has to hold what is under way in the sockets
-// of all connections, in the part of it that the serving threads may use (see above), and some
-// blocks of frames (256 KiB) in the part that the background may use.
-Protection check_min_free(unsigned connections) {
-  constexpr uint64_t kKibAConnection = 2048;  // a quarter of it: 512 KiB in a connection's socket
-  constexpr uint64_t kKibLeast = 8192;        // an eighth of it: four blocks, were there one zone
-  const uint64_t wanted = std::max(kKibLeast, kKibAConnection * connections);
+// Of what the kernel keeps free for those who free memory, the serving threads have a quarter. Half
+// of that is for replies, and has to hold a socket's buffer for each connection
+// (net.core.wmem_default, 208 KiB). The reserve is refilled from the other half, some blocks of 64
+// frames at once, of one zone.
+Protection check_min_free(const SwapProtection::Expected& expected, bool refilled_from_it) {
+  constexpr uint64_t kKibAConnection = 2048;  // an eighth of it: 256 KiB
+  constexpr uint64_t kRefillBytes = 3 * 64 * uint64_t{kPageSize};
+  const uint64_t share = expected.refill_share_bytes;
   uint64_t kib = 0;
   std::ifstream("/proc/sys/vm/min_free_kbytes") >> kib;
+  uint64_t wanted = kKibAConnection * expected.connections;
+  if (refilled_from_it && share < kRefillBytes) {
+    wanted = std::max(wanted, share == 0 ? 2 * kib : kib * kRefillBytes / share + 1);
+  }
   Protection result{"min_free", kib >= wanted, "vm.min_free_kbytes is " + std::to_string(kib)};
   if (!result.holds) {
     result.detail += "; set it to " + std::to_string(wanted) + " or more for " +
-                     std::to_string(connections) + " connections (--connections)";
+                     std::to_string(expected.connections) +
+                     " connections (--connections) and for refilling the reserve";
   }
   return result;
 }
@@ -355,7 +361,7 @@ Status SwapProtection::complete(const Expected& expected) {
   list_ = {check_lock(filled_later),
            check_residence(refused, filled_later),
            check_reserve(expected.reserve_ready_bytes, expected.reserve_wanted_bytes),
-           check_min_free(expected.connections),
+           check_min_free(expected, mode_ == ProtectionMode::strict),
            check_flusher(flusher_refusal_),
            check_oom(oom_refusal_)};
   // Without --swap stores bring memory themselves; they would take it from the replies.

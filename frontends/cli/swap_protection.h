@@ -39,6 +39,9 @@ class SwapProtection {
     uint64_t reserve_ready_bytes = 0;
     uint64_t reserve_wanted_bytes = 0;
     unsigned connections = 0;  // at most
+    // What the largest zone has free in the eighth below its min watermark, at that mark: what the
+    // reserve is refilled from (free_memory.h).
+    uint64_t refill_share_bytes = 0;
   };
   // When everything that serves is there, and before it serves. Makes all memory resident but what
   // is filled later, and verifies all that was claimed. The error (strict mode only) names what is

@@ -59,7 +59,11 @@ void WatchedMemory::unreserve(std::byte* at, size_t bytes) noexcept {
 
 Errc WatchedMemory::populate(std::byte* at, size_t bytes) noexcept {
   if (!is_free(bytes)) return Errc::no_space;
-  return source_.populate(at, bytes);
+  const Errc code = source_.populate(at, bytes);
+  if (code == Errc::ok) return code;
+  const MutexLock guard(free_lock_);
+  if (free_) free_->was_refused();
+  return code;
 }
 
 void WatchedMemory::take_only_what_is_free(FreeMemory free) noexcept {

@@ -128,9 +128,9 @@ Progress Connection::negotiate() noexcept {
 void Connection::begin_transmission() noexcept {
   const Negotiated& agreed = negotiation_->negotiated();
   // The beginning of a long name: the log's line has 250 bytes without allocating.
-  worker_->log().write(spdlog::level::info, "client {}: uses export \"{:.100}\"{}{}", number_,
-                       agreed.export_->name, agreed.export_->read_only ? ", read-only" : "",
-                       PeerText(peer_).c_str());
+  worker_->log().write(spdlog::level::info, "client {}: uses export \"{}\"{}{}", number_,
+                       std::string_view(agreed.export_->name).substr(0, 100),
+                       agreed.export_->read_only ? ", read-only" : "", PeerText(peer_).c_str());
   transmission_.begin(agreed, ticket_, worker_->counters());
   // What the client has sent behind GO moves with it.
   const ConnectionBuffers buffers = transmission_.buffers();

@@ -173,7 +173,7 @@ TEST(AllocatorConcurrent, AStalledSourceStopsNobody) {
   options.memory = &source;
   options.address_space_bytes = 1ull << 30;
   options.reserve_bytes = 1u << 18;
-  options.wait_for_reserve = true;
+  options.empty_reserve = EmptyReserve::wait;
   const auto allocator = make_allocator(options);
   std::vector<Object> objects;
   for (uint32_t round = 0; round < 60; ++round) {

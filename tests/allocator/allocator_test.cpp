@@ -99,7 +99,7 @@ TEST_P(AllocatorCycles, DoNotLeakMetadata) {
   AllocatorOptions options = options_for(source);
   options.address_space_bytes = 256 * kMiB;
   options.reserve_bytes = 4 * kMiB;
-  options.wait_for_reserve = GetParam();
+  if (GetParam()) options.empty_reserve = EmptyReserve::wait;
   const auto allocator = make_allocator(options);
   Model model(*allocator, seed());
   uint64_t after_first = 0;
@@ -167,7 +167,7 @@ TEST(Allocator, KeepsToItsLimit) {
   }
 }
 
-// A limit that leaves less than a whole block: under wait_for_reserve the last frames must be
+// A limit that leaves less than a whole block: under EmptyReserve::wait the last frames must be
 // usable, and "pending" must never be said when nothing is to come.
 TEST(Allocator, PendingMeansThatRoomIsComing) {
   for (const uint64_t frames : {3u, 63u, 64u, 65u, 100u, 130u, 500u}) {
@@ -175,7 +175,7 @@ TEST(Allocator, PendingMeansThatRoomIsComing) {
     AllocatorOptions options = options_for(source);
     options.limit_bytes = frames * kFrameSize;
     options.reserve_bytes = options.limit_bytes / 4;
-    options.wait_for_reserve = true;
+    options.empty_reserve = EmptyReserve::wait;
     const auto allocator = make_allocator(options);
     Model model(*allocator, seed() + frames);
     for (int round = 0; round < 3; ++round) {
@@ -199,7 +199,7 @@ TEST(Allocator, PendingAmongPiecesEnds) {
   TestSource source;
   AllocatorOptions options = options_for(source);
   options.reserve_bytes = kMiB;
-  options.wait_for_reserve = true;
+  options.empty_reserve = EmptyReserve::wait;
   const auto allocator = make_allocator(options);
   allocator->maintain();
   Model model(*allocator, seed());
@@ -235,7 +235,7 @@ TEST(Allocator, WaitsForTheReserveOnly) {
   TestSource source;
   AllocatorOptions options = options_for(source);
   options.reserve_bytes = kMiB;
-  options.wait_for_reserve = true;
+  options.empty_reserve = EmptyReserve::wait;
   const auto allocator = make_allocator(options);
   Model model(*allocator, seed());
   // Nothing was populated yet, and allocate() must not do it.
@@ -258,7 +258,7 @@ TEST(Allocator, NeverPopulatesWhileItWaits) {
   TestSource source;
   AllocatorOptions options = options_for(source);
   options.reserve_bytes = 2 * kMiB;
-  options.wait_for_reserve = true;
+  options.empty_reserve = EmptyReserve::wait;
   const auto allocator = make_allocator(options);
   Model model(*allocator, seed());
   uint32_t waits = 0;

@@ -47,13 +47,13 @@ void free_most(Allocator& pool, std::vector<Object>& live) {
     pool.maintain();
 }
 
-std::unique_ptr<Allocator> make_pool(MemorySource& source, bool wait_for_reserve) {
+std::unique_ptr<Allocator> make_pool(MemorySource& source, bool waits) {
   AllocatorOptions options;
   options.memory = &source;
   options.limit_bytes = kLimit;
   options.address_space_bytes = 16 * kLimit;
   options.reserve_bytes = 1u << 20;
-  options.wait_for_reserve = wait_for_reserve;
+  if (waits) options.empty_reserve = EmptyReserve::wait;
   auto made = Allocator::create(options);
   if (!made) {
     ADD_FAILURE() << made.error().message;
@@ -63,9 +63,9 @@ std::unique_ptr<Allocator> make_pool(MemorySource& source, bool wait_for_reserve
   return std::move(*made);
 }
 
-void swing(bool wait_for_reserve) {
+void swing(bool waits) {
   tuck::test::TestSource source;
-  const auto owned = make_pool(source, wait_for_reserve);
+  const auto owned = make_pool(source, waits);
   Allocator& pool = *owned;
   std::vector<Object> live;
   const size_t at_first = fill(pool, 2040, live);
@@ -89,7 +89,7 @@ TEST(ScatteredPool, FillsAgainFromTheReserveAlone) {
   swing(true);
 }
 
-// Under wait_for_reserve, with all room in ready pieces too short for a raw page's zspage: the
+// Under EmptyReserve::wait, with all room in ready pieces too short for a raw page's zspage: the
 // answer is pending, and the next round brings the run.
 TEST(ScatteredPool, ReadyPiecesAreWaitedFor) {
   tuck::test::TestSource source;

@@ -86,11 +86,12 @@ class LockMemory(TuckTest):
         self.assertGreaterEqual(sum(name.startswith("tuck-nbd") for name in after), 1)
         for name, threads in after.items():
             if name.startswith("tuck-nbd"):
-                self.assertEqual(
-                    [faults for _, *faults in threads],
-                    [faults for _, *faults in before[name]],
-                    name,
-                )
+                for (_, minor, major), (_, minor_before, major_before) in zip(
+                    threads, before[name]
+                ):
+                    self.assertEqual(major, major_before, name)
+                    # A few: the kernel may move locked pages to make room for larger ones.
+                    self.assertLess(minor - minor_before, 100, name)
         self.assertEqual(self.stat()["process"]["swapped_bytes"], 0)
         client.close()
         self.stop(server)

@@ -67,6 +67,27 @@ TEST(EngineReserve, EmptyMeansNoSpaceAtOnceAndIsCounted) {
   engine->verify();
 }
 
+// What has been freed and waits for its readers, and what a larger class has left, is room.
+TEST(EngineReserve, RoomThatIsThereIsLookedForFirst) {
+  TestSource source;
+  const auto engine = make_engine(never_waiting(source));
+  const AreaId area = add_populated_area(*engine);
+  Oracle oracle(*engine, area, kSlots, seed());
+  Errc code = Errc::ok;
+  const uint32_t stored = store_until_refused(oracle, 0, &code);
+  for (uint32_t at = 0; at < 50; ++at) {
+    oracle.free(at, 1);
+    ASSERT_EQ(oracle.store(stored + 1 + at, 1, PageKind::random).code, Errc::ok) << at;
+  }
+  EXPECT_EQ(oracle.store(stored, 1, PageKind::random).code, Errc::no_space);
+  ASSERT_TRUE(oracle.check_all());
+  // A page that compresses a little has no zspage of its class.
+  oracle.free(50, 1);
+  EXPECT_EQ(oracle.store(stored, 1, PageKind::light).code, Errc::ok);
+  ASSERT_TRUE(oracle.check_all());
+  engine->verify();
+}
+
 TEST(EngineReserve, ALimitIsNoPressure) {
   TestSource source;
   EngineOptions options = never_waiting(source);

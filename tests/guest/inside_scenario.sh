@@ -92,8 +92,8 @@ swap_on_server() {
   echo 1 >/proc/sys/kernel/hung_task_panic
   # Read-ahead of neighbours in the swap area pays only on a disk that seeks.
   echo 0 >/proc/sys/vm/page-cluster
-  # Below this mark only the server's real-time threads and those who write pages out get memory: a
-  # quarter of it must hold what the sockets' buffers take, 0.4 MiB a connection. The boost would
+  # Below this mark only the server's real-time threads and those who write pages out get memory: an
+  # eighth of it is for the sockets' buffers, 0.2 MiB a connection, and one for the reserve. The boost would
   # put the mark up for a while, over memory that is not there.
   echo "$tuck_min_free_kib" >/proc/sys/vm/min_free_kbytes
   echo 0 >/proc/sys/vm/watermark_boost_factor
