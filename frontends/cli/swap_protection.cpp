@@ -249,7 +249,7 @@ Protection put_serving_threads_first() {
 // frames at once, of one zone.
 Protection check_min_free(const SwapProtection::Expected& expected, bool refilled_from_it) {
   constexpr uint64_t kKibAConnection = 2048;  // an eighth of it: 256 KiB
-  constexpr uint64_t kRefillBytes = 3 * 64 * uint64_t{kPageSize};
+  constexpr uint64_t kRefillBytes = 3ull * 64 * kPageSize;
   const uint64_t share = expected.refill_share_bytes;
   uint64_t kib = 0;
   std::ifstream("/proc/sys/vm/min_free_kbytes") >> kib;
