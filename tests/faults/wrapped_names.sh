@@ -10,8 +10,8 @@ readonly besides=(
   'LZ4_.*' 'ZSTD_.*' '__cxa_.*' '_Unwind_.*' '__gxx_personality_v0' '_GLOBAL_OFFSET_TABLE_'
   '__dso_handle' '__stack_chk_fail' '__popcountdi2' '__u?divti3' '__libc_single_threaded'
   '__once_proxy' '__errno_location'
-  # nothing but memory
-  'mem(cpy|move|set|chr|cmp)' 'str(len|chr|cmp|error)' 'snprintf' 'isalnum' 'inet_(ntop|pton)'
+  # nothing but memory, or text that is always there
+  'mem(cpy|move|set|chr|cmp)' 'str(len|chr|cmp|error|errordesc_np)' 'snprintf' 'isalnum' 'inet_(ntop|pton)'
   # the end of the process, and of a ring (which tells nobody how it went)
   'abort' 'io_uring_queue_exit'
   # fails only where it is called wrongly: locks, waits, sleeping, masks of signals, constants
