@@ -107,7 +107,7 @@ struct OperationReport {
 struct ServerReport {
   // False: there was no memory for `operations`, which is empty.
   bool complete = true;
-  uint64_t connections_now = 0;
+  uint64_t connections_now = 0;  // those that are gone have no call under way, and it is seen
   uint64_t connections_max = 0;
   uint64_t connections_serving = 0;  // of those, past negotiation: they use an export
   uint64_t connections_accepted = 0;

@@ -299,7 +299,8 @@ void Worker::closed(Connection& connection) noexcept {
   if (connection.next_open != nullptr)
     connection.next_open->previous_open = connection.previous_open;
   connection.next_open = connection.previous_open = nullptr;
-  load_.fetch_sub(1, std::memory_order_relaxed);
+  // release: pairs with the acquire in load().
+  load_.fetch_sub(1, std::memory_order_release);
   options_.give_back(connection);
 }
 

@@ -45,7 +45,8 @@ class Worker {
   void post(Connection& connection) noexcept;
   // Connections finish what they have read, and close within the given time.
   void stop(std::chrono::nanoseconds grace) noexcept;
-  unsigned load() const noexcept { return load_.load(std::memory_order_relaxed); }
+  // acquire: who finds connections gone sees what they did; pairs with the release where they go.
+  unsigned load() const noexcept { return load_.load(std::memory_order_acquire); }
   const WorkerCounters& counters() const noexcept { return counters_; }
   // Before post(): the load counts from then on.
   void expect_one() noexcept { load_.fetch_add(1, std::memory_order_relaxed); }

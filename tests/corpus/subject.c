@@ -30,6 +30,12 @@ static void* map(size_t pages, int flags, int fd) {
   return at;
 }
 
+// Reads a byte of each page.
+static void touch(const char* at, uint32_t pages) {
+  for (uint32_t page = 0; page < pages; ++page)
+    (void)*(const volatile char*)(at + (uint64_t)page * kSubjectPageBytes);
+}
+
 static void map_file(const char* path) {
   static uint64_t pages[kFilePages * kSubjectPageBytes / sizeof(uint64_t)];
   const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -42,9 +48,7 @@ static void map_file(const char* path) {
   for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); ++i)
     pages[i] = 0;
   char* at = map(kFilePages, MAP_PRIVATE, fd);
-  volatile char sum = 0;
-  for (uint32_t page = 0; page < kFilePages; ++page)
-    sum += at[page * kSubjectPageBytes];
+  touch(at, kFilePages);
   fill((uint64_t*)(at + kWrittenFilePage * kSubjectPageBytes), kWrittenFileMark, kWrittenFilePage,
        1);
   unlink(path);
@@ -59,11 +63,7 @@ int main(int argc, char** argv) {
   mprotect(hidden, kHiddenPages * kSubjectPageBytes, PROT_NONE);
   fill(map(kSharedPages, MAP_SHARED | MAP_ANONYMOUS, -1), kSharedMark, 0, kSharedPages);
   map_file(argv[1]);
-  volatile char* zeroes = map(kReadOnlyTouchedPages, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-  volatile char sum = 0;
-  for (uint32_t page = 0; page < kReadOnlyTouchedPages; ++page) {
-    sum += zeroes[page * kSubjectPageBytes];
-  }
+  touch(map(kReadOnlyTouchedPages, MAP_PRIVATE | MAP_ANONYMOUS, -1), kReadOnlyTouchedPages);
   if (write(1, "r", 1) != 1) return 1;
   char byte;
   while (read(0, &byte, 1) == 1 && write(1, &byte, 1) == 1) {
