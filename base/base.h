@@ -11,5 +11,6 @@
 #include "base/mutex.h"          // IWYU pragma: export
 #include "base/result.h"         // IWYU pragma: export
 #include "base/sync_point.h"     // IWYU pragma: export
+#include "base/text_table.h"     // IWYU pragma: export
 #include "base/types.h"          // IWYU pragma: export
 #include "base/units.h"          // IWYU pragma: export

@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "base/base.h"
-#include "frontends/cli/text_table.h"
 
 namespace tuck::cli {
 namespace {

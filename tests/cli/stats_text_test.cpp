@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "frontends/cli/text_table.h"
+#include "base/base.h"
 #include "tests/cli/figures.h"
 
 namespace tuck::cli {

@@ -1,8 +1,8 @@
-#include "frontends/cli/text_table.h"
+#include "base/text_table.h"
 
 #include <algorithm>
 
-namespace tuck::cli {
+namespace tuck {
 namespace {
 
 // UTF-8 continuation bytes take no column; wide characters are counted as one, which is good enough
@@ -36,4 +36,4 @@ std::string TextTable::to_string() const {
   return text;
 }
 
-}  // namespace tuck::cli
+}  // namespace tuck

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace tuck::cli {
+namespace tuck {
 
 class TextTable {
  public:
@@ -17,4 +17,4 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-}  // namespace tuck::cli
+}  // namespace tuck
