@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -52,6 +53,7 @@ void close_all(const Pipes& pipes) {
 
 std::vector<char*> pointers(const std::vector<std::string>& words) {
   std::vector<char*> result;
+  result.reserve(words.size() + 1);
   for (const std::string& word : words)
     result.push_back(const_cast<char*>(word.c_str()));
   result.push_back(nullptr);
@@ -88,13 +90,19 @@ std::string last_part(const std::string& text) {
 
 }  // namespace
 
+std::string own_program(const std::string& name) {
+  std::error_code wrong;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", wrong);
+  return wrong ? name : (self.parent_path() / name).string();
+}
+
 std::string program_path(const std::string& name) {
   if (name.find('/') != std::string::npos) return access(name.c_str(), X_OK) == 0 ? name : "";
   const char* path = std::getenv("PATH");
   std::string folders = std::string(path == nullptr ? "" : path) + ":/usr/sbin:/sbin:/usr/bin:/bin";
   for (size_t begin = 0; begin < folders.size();) {
     const size_t end = std::min(folders.find(':', begin), folders.size());
-    const std::string candidate = folders.substr(begin, end - begin) + "/" + name;
+    std::string candidate = folders.substr(begin, end - begin) + "/" + name;
     if (end > begin && access(candidate.c_str(), X_OK) == 0) return candidate;
     begin = end + 1;
   }

@@ -19,6 +19,9 @@ struct Command {
 // them, as a plain user's does.
 std::string program_path(const std::string& name);
 
+// Where one of our own programs is: beside this one.
+std::string own_program(const std::string& name);
+
 // A program that runs beside us. Main thread only: it dies when the thread that started it does.
 class Child {
  public:

@@ -34,7 +34,7 @@ Status write_file(const Undo& undo) {
   const int fd = open(undo.target.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return failed(undo, "cannot open");
   const ssize_t written = write(fd, undo.value.data(), undo.value.size());
-  const Status status =
+  Status status =
       written == static_cast<ssize_t>(undo.value.size()) ? Status{} : failed(undo, "cannot write");
   close(fd);
   return status;
@@ -206,7 +206,7 @@ Restored::~Restored() {
 
 Status Restored::restore() {
   if (number_ == 0) return {};
-  const Status status = perform(undo_);
+  Status status = perform(undo_);
   tell_restorer(fmt::format("-{}\n", std::exchange(number_, 0)));
   return status;
 }

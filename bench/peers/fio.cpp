@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "bench/frame/process.h"
 
@@ -20,10 +21,10 @@ constexpr double kMoreSeconds = 30;
 // --buffer_pattern='FILE' it takes the first 512 bytes, over and over (3.33).
 Command command_for(const FioJob& job, const std::string& uri, uint64_t bytes, double seconds) {
   return {
-      {"fio", "--name=tuck", "--ioengine=nbd", "--uri=" + uri, "--rw=" + job.rw, "--bs=" + job.bs,
-       fmt::format("--iodepth={}", job.depth), fmt::format("--size={}", bytes),
-       fmt::format("--runtime={}ms", std::llround(seconds * 1000)), "--time_based",
-       "--randrepeat=0", "--buffer_compress_percentage=60", "--refill_buffers",
+      {"fio", "--name=tuck", "--ioengine=nbd", "--uri=" + uri, fmt::format("--rw={}", job.rw),
+       fmt::format("--bs={}", job.bs), fmt::format("--iodepth={}", job.depth),
+       fmt::format("--size={}", bytes), fmt::format("--runtime={}ms", std::llround(seconds * 1000)),
+       "--time_based", "--randrepeat=0", "--buffer_compress_percentage=60", "--refill_buffers",
        // Its own processes would outlive it when it is killed.
        "--thread", "--eta=never", "--output-format=json"},
       {}};
@@ -55,7 +56,7 @@ Result<FioFigures, Error> run_fio(const FioJob& job, const std::string& uri, uin
                                   double seconds) {
   const auto output = run(command_for(job, uri, bytes, seconds), seconds + kMoreSeconds);
   if (!output) return output.error();
-  return parse(*output, job.rw.find("write") != std::string::npos);
+  return parse(*output, std::string_view(job.rw).find("write") != std::string_view::npos);
 }
 
 }  // namespace tuck::bench

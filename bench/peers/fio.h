@@ -9,8 +9,8 @@
 namespace tuck::bench {
 
 struct FioJob {
-  std::string rw;  // fio's name of the pattern: "randread", "write"
-  std::string bs;  // fio's name of the block size: "4k"
+  const char* rw = "";  // fio's name of the pattern: "randread", "write"
+  const char* bs = "";  // fio's name of the block size: "4k"
   unsigned depth = 1;
 };
 

@@ -27,13 +27,6 @@ constexpr double kStatSeconds = 10;
 constexpr auto kReadyPause = std::chrono::milliseconds(1);
 constexpr uint64_t kStatBlock = 512;  // of st_blocks
 
-// One of our own programs, beside this one.
-std::string own_program(const char* name) {
-  std::error_code wrong;
-  const fs::path self = fs::read_symlink("/proc/self/exe", wrong);
-  return wrong ? name : (self.parent_path() / name).string();
-}
-
 std::vector<std::string> words_for(const NbdDisk& disk, const std::string& socket,
                                    const std::string& file) {
   const std::string bytes = std::to_string(disk.bytes);
@@ -156,7 +149,7 @@ Result<std::string, Error> default_codec(const ScratchFolder& folder) {
   const auto stat = run({{tuck, "stat", "--json", "--control", control}, {}}, kStatSeconds);
   if (!stat) return stat.error();
   const auto json = nlohmann::json::parse(*stat, nullptr, false);
-  const nlohmann::json::json_pointer codec("/areas/0/codec");
+  const nlohmann::json::json_pointer codec("/exports/0/codec");
   if (json.is_discarded() || !json.contains(codec) || !json[codec].is_string())
     return Error{Errc::invalid, "tuck stat --json names no codec"};
   return json[codec].get<std::string>();

@@ -6,7 +6,7 @@ namespace tuck::bench {
 
 namespace {
 // Scratch as large as the worst page needs.
-constexpr size_t kScratchBytes = 2 * kPageSize;
+constexpr size_t kScratchBytes = size_t{2} * kPageSize;
 }  // namespace
 
 BareStore::BareStore(std::unique_ptr<BareCodec> codec, std::span<const std::byte* const> pages)

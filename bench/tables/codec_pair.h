@@ -28,6 +28,8 @@ class BareStore {
   void compress(size_t first, size_t count) noexcept;
   void decompress(size_t first, size_t count, std::byte* out) noexcept;
   size_t pages() const noexcept { return pages_.size(); }
+  // A page's, compressed.
+  uint32_t bytes_of(size_t page) const noexcept { return places_[page].length; }
   // Of all pages, compressed.
   uint64_t bytes() const noexcept { return packed_.size(); }
 

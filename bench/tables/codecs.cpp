@@ -9,6 +9,7 @@
 
 #include "bench/frame/frame.h"
 #include "bench/tables/codec_pair.h"
+#include "bench/tables/codecs_zram.h"
 
 namespace tuck::bench {
 
@@ -202,6 +203,8 @@ void summarize(Report& report, const Measured& measured) {
 }
 
 Status run(Context& context) {
+  // First: it starts programs, and a fork would slow stores into what the engines have by then.
+  const auto zram = ZramInCodecs::create(context);
   std::vector<Entrant> entrants;
   if (Status wrong = make_entrants(context, entrants)) return wrong;
   // The whole corpus carries the claims and has the time; its parts have one pass each.
@@ -212,12 +215,14 @@ Status run(Context& context) {
     const double time = entrant.corpus == "all" ? seconds : 0;
     contestants.push_back({entrant.name, [pair, time] { return pair->turn(time); }, true});
   }
+  if (zram) zram->add_contestants(contestants);
   const auto measured = run_rounds(context, contestants);
   if (!measured) return measured.error();
   for (const Entrant& entrant : entrants)
     add_rows(context.report(), *measured, entrant.name, entrant.corpus, entrant.codec,
              *entrant.pair);
   summarize(context.report(), *measured);
+  if (zram) zram->add_results(context.report(), *measured, "lz4 all");
   context.report().note(
       "one thread, one call a page, stores over stored pages; same-filled pages left out");
   return {};
