@@ -16,7 +16,8 @@ constexpr double kAnswerSeconds = 300;  // filling with a slow codec takes a whi
 // Where a library may be, the first that has it; empty: nowhere.
 std::string library_path(const std::string& name) {
   std::string path;
-  for (const char* folder : {"/usr/lib/*-linux-gnu*/", "/usr/lib64/", "/usr/lib/", "/usr/local/lib/"}) {
+  for (const char* folder :
+       {"/usr/lib/*-linux-gnu*/", "/usr/lib64/", "/usr/lib/", "/usr/local/lib/"}) {
     glob_t found{};
     if (glob((folder + name).c_str(), 0, nullptr, &found) == 0 && found.gl_pathc > 0)
       path = found.gl_pathv[0];
@@ -43,10 +44,10 @@ Result<HeapSubject, Error> HeapSubject::start(const Heap& heap, const HeapConten
     library = library_path(heap.library);
     if (library.empty()) return Error{Errc::invalid, heap.library + " is not installed"};
   }
-  Command command{{own_program("tuck-heap-subject"), heap.is_engine ? "engine" : "malloc",
-                   heap.is_engine ? content.pages_file : content.sizes_file,
-                   std::to_string(content.copies)},
-                  {}};
+  Command command{
+      {own_program("tuck-heap-subject"), heap.is_engine ? "engine" : "malloc",
+       heap.is_engine ? content.pages_file : content.sizes_file, std::to_string(content.copies)},
+      {}};
   if (!heap.codec.empty()) command.words.push_back(heap.codec);
   if (!library.empty()) command.environment.push_back("LD_PRELOAD=" + library);
   auto child = Child::start(command, true);

@@ -1,5 +1,5 @@
-// A heap in a process of its own: objects of given sizes in a malloc, or pages in tuck's engine. What
-// the kernel says the process holds is then the heap's.
+// A heap in a process of its own: objects of given sizes in a malloc, or pages in tuck's engine.
+// What the kernel says the process holds is then the heap's.
 #pragma once
 
 #include <cstdint>

@@ -4,10 +4,12 @@
 // The process that HeapSubject (bench/peers/heap.h) drives, a line a command:
 //
 //   fill       allocates and fills, or stores, all objects of all copies
-//   free SEED  frees those that is_freed(); one call an object, as a program and a swap device do it
+//   free SEED  frees those that is_freed(); one call an object, as a program and a swap device do
+//   it
 //
-// Each is answered with "payload BYTES", the start with "ready 0"; any failure with a line that says
-// so, and the end. The table of the objects is there before "ready", so that it does not count.
+// Each is answered with "payload BYTES", the start with "ready 0"; any failure with a line that
+// says so, and the end. The table of the objects is there before "ready", so that it does not
+// count.
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>

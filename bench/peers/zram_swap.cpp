@@ -83,7 +83,8 @@ Result<FolioSize, Error> FolioSize::set(unsigned kib) {
 }
 
 Result<SwapSubject, Error> SwapSubject::start(unsigned folio_kib) {
-  auto child = Child::start({{own_program("tuck-swap-subject"), std::to_string(folio_kib)}, {}}, true);
+  auto child =
+      Child::start({{own_program("tuck-swap-subject"), std::to_string(folio_kib)}, {}}, true);
   if (!child) return child.error();
   return SwapSubject(std::move(*child));
 }

@@ -1,7 +1,8 @@
 // churn: what a full heap still takes when half of its objects, at random, are freed.
 //
-// Each turn fills a new heap, frees the half that the round's seed stands for (the same one in every
-// heap), waits a second and counts. zram is then compacted by hand, for it does not do that itself.
+// Each turn fills a new heap, frees the half that the round's seed stands for (the same one in
+// every heap), waits a second and counts. zram is then compacted by hand, for it does not do that
+// itself.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -88,10 +89,9 @@ Status run(Context& context) {
   const auto all = heaps(context.options().peers);
   contestants.reserve(all.size() + 1);
   for (const NamedHeap& one : all) {
-    contestants.push_back({one.name, with_seeds([&](uint64_t seed) {
-                             return heap_turn(one.heap, *content, seed);
-                           }),
-                           one.heap.is_engine});
+    contestants.push_back(
+        {one.name, with_seeds([&](uint64_t seed) { return heap_turn(one.heap, *content, seed); }),
+         one.heap.is_engine});
   }
   if (context.options().peers) {
     contestants.push_back(

@@ -63,8 +63,7 @@ Status run(Context& context) {
     contestants.push_back(
         {one.name, [&] { return heap_turn(one.heap, *content); }, one.heap.is_engine});
   }
-  if (context.options().peers)
-    contestants.push_back({kZram, [&] { return zram_turn(*content); }});
+  if (context.options().peers) contestants.push_back({kZram, [&] { return zram_turn(*content); }});
   const auto measured = run_rounds(context, contestants);
   if (!measured) return measured.error();
   for (const Contestant& contestant : contestants)

@@ -19,7 +19,8 @@ constexpr const char* kCodec = "lz4";
 // Bytes one behind the other into a file.
 class FileWriter {
  public:
-  explicit FileWriter(std::string path) : path_(std::move(path)), stream_(path_, std::ios::binary) {}
+  explicit FileWriter(std::string path)
+      : path_(std::move(path)), stream_(path_, std::ios::binary) {}
   void add(const void* data, size_t bytes) {
     stream_.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
   }
@@ -70,7 +71,8 @@ std::vector<NamedHeap> heaps(bool peers) {
 Result<FillContent, Error> FillContent::create(Context& context) {
   const PageList pages = context.pages().pages_to_compress();
   const size_t bytes = pages.size() * kPageSize;
-  if (bytes == 0) return Error{Errc::invalid, "all pages are same-filled: there is nothing to compress"};
+  if (bytes == 0)
+    return Error{Errc::invalid, "all pages are same-filled: there is nothing to compress"};
   auto folder = ScratchFolder::create(bytes + pages.size() * sizeof(uint32_t));
   if (!folder) return folder.error();
   HeapContent files{folder->file("pages"), folder->file("sizes"), 1};
@@ -83,8 +85,7 @@ Result<FillContent, Error> FillContent::create(Context& context) {
   if (!mapped) return mapped.error();
   context.report().note(
       fmt::format("{} MB of pages, same-filled ones left out, {} times: {} MB compressed by lz4",
-                  bytes / 1'000'000, files.copies,
-                  *payload * files.copies / 1'000'000));
+                  bytes / 1'000'000, files.copies, *payload * files.copies / 1'000'000));
   if (!whole) context.report().warn("a quick run (--seconds): too little memory for a claim");
   return FillContent(std::move(*folder), std::move(files), std::move(*mapped), whole);
 }

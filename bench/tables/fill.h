@@ -1,4 +1,5 @@
-// What the tables density and churn share: the heaps that they fill, with what, and how it is counted.
+// What the tables density and churn share: the heaps that they fill, with what, and how it is
+// counted.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// The processes that have a heap: what they say is in it, that the kernel's count is the heap's, and
-// what is said of a heap that cannot be had.
+// The processes that have a heap: what they say is in it, that the kernel's count is the heap's,
+// and what is said of a heap that cannot be had.
 #include <gtest/gtest.h>
 #include <signal.h>
 
