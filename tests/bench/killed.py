@@ -12,11 +12,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 
 # Each table, and the beginning of the name of that which it has to have changed before it is killed.
 TABLES = {"density": "/sys/block/zram", "codecs": "/proc/swaps"}
+PAGES = 4096
 PATIENCE = 60  # seconds; only a hang takes that long
 # Seconds between the first change that is seen and the kill.
 MOMENTS = [0, 0.3, 1.5]
@@ -71,11 +73,11 @@ def environment_of(pid):
 class Bench:
     """One run. All programs that it starts inherit a mark, by which they are found wherever they went."""
 
-    def __init__(self, program, table):
+    def __init__(self, program, table, pages):
         self.mark = f"TUCK_BENCH_KILLED_TEST={uuid.uuid4()}"
         name, value = self.mark.split("=")
         self.process = subprocess.Popen(
-            [program, table, "--synthetic", "--rounds", "100", "--seconds", "0.05"],
+            [program, table, "--corpus", pages, "--rounds", "1000", "--seconds", "0.05"],
             env={**os.environ, name: value},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -115,10 +117,17 @@ def has_changed(before, what):
     return any(line.startswith(what) for line in differences(before, machine()))
 
 
-def kill_one(program, table, before, way, moment):
+def write_pages(file):
+    """Few, so that the tables are soon where they are to be killed; each is different, and compresses to a quarter."""
+    for _ in range(PAGES):
+        file.write(os.urandom(1024) + bytes(3072))
+    file.flush()
+
+
+def kill_one(program, table, pages, before, way, moment):
     """One bench, killed that way at that moment. Returns what is wrong afterwards, as sentences."""
     who, number = way
-    bench = Bench(program, table)
+    bench = Bench(program, table, pages)
     try:
         changed = wait_for(lambda: has_changed(before, TABLES[table]) or bench.process.poll() is not None)
         if bench.process.poll() is not None:
@@ -155,15 +164,15 @@ def main():
         skip("the kernel has no zram")
     before = machine()
     failed = False
-    for table, way, moment in itertools.product(TABLES, WAYS, MOMENTS):
-        wrong = kill_one(program, table, before, way, moment)
-        failed = failed or bool(wrong)
-        print(
-            f"{table}: {way[1].name} to {way[0]}, {moment} s after the change: {'FAILED' if wrong else 'right'}",
-            flush=True,
-        )
-        for sentence in wrong:
-            print(f"  {sentence}", flush=True)
+    with tempfile.NamedTemporaryFile(prefix="tuck-killed-") as pages:
+        write_pages(pages)
+        for table, way, moment in itertools.product(TABLES, WAYS, MOMENTS):
+            wrong = kill_one(program, table, pages.name, before, way, moment)
+            failed = failed or bool(wrong)
+            verdict = "FAILED" if wrong else "right"
+            print(f"{table}: {way[1].name} to {way[0]}, {moment} s after the change: {verdict}", flush=True)
+            for sentence in wrong:
+                print(f"  {sentence}", flush=True)
     sys.exit(1 if failed else 0)
 
 

@@ -35,6 +35,10 @@ struct Kind {
   const char* program;
   const char* codec;
 };
+// GoogleTest looks for this name; ctest has what it prints in the test's.
+void PrintTo(const Kind& kind, std::ostream* out) {
+  *out << kind.name;
+}
 
 class NbdPeers : public testing::TestWithParam<Kind> {
  protected:
