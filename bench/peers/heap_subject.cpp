@@ -101,7 +101,7 @@ class EngineSubject : public Subject {
     if (!area) return area.error();
     area_ = *area;
     for (uint32_t i = 0; i < slots_; ++i) {
-      const std::byte* const page = pages_.data() + i * kPageSize % pages_.size();
+      const std::byte* const page = pages_.data() + uint64_t{i} * kPageSize % pages_.size();
       if (engine_->store(area_, SlotIndex{i}, 1, page).code != Errc::ok)
         return Error{Errc::no_space, "the engine refused a page"};
     }
