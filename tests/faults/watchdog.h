@@ -17,8 +17,9 @@ namespace tuck::test {
 
 class Watchdog {
  public:
-  // Far more than anything here takes on a loaded machine, and less than ctest allows.
-  static constexpr std::chrono::seconds kPatience{60 * (kSanitized ? 3 : 1)};
+  // Far more than anything here takes on a loaded machine, more than eventually() waits before it
+  // says what is wrong, and less than ctest allows.
+  static constexpr std::chrono::seconds kPatience{100 * (kSanitized ? 2 : 1)};
 
   Watchdog() : thread_([this] { watch(); }) {}
   ~Watchdog() {
